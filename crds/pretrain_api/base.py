@@ -1,0 +1,50 @@
+"""What every model of the API shares: strictness, naming and the reusable scalar types."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+GROUP = "pretrain.dev"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+KIND = "PretrainJob"
+PLURAL = "pretrainjobs"
+
+
+class ApiModel(BaseModel):
+    """A frozen model with camelCase names on the wire that refuses unknown fields."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        serialize_by_alias=True,
+        use_enum_values=False,
+        allow_inf_nan=False,
+    )
+
+
+Uri = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=1024,
+        description=(
+            "s3://bucket/key, file:///absolute/path, or a relative path, which is taken "
+            "under the job's storage URI."
+        ),
+    ),
+]
+Name = Annotated[str, Field(min_length=1, max_length=253)]
+Label = Annotated[str, Field(min_length=1, max_length=63)]
+FieldName = Annotated[str, Field(min_length=1, max_length=256)]
+Fraction = Annotated[float, Field(ge=0.0, le=1.0)]
+Positive = Annotated[int, Field(ge=1, le=2**53)]
+NonNegative = Annotated[int, Field(ge=0, le=2**53)]
+Seconds = Annotated[int, Field(ge=0, le=315_360_000)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]

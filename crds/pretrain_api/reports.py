@@ -1,0 +1,137 @@
+"""What a stage's process leaves behind: its cause of failure, its result and its progress.
+
+A stage writes one `StageReport` as JSON into its termination message (at most 4,096 bytes) and,
+while it runs, a `StageProgress`. The operator and the local backend read the same two models.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from pretrain_api.base import ApiModel
+
+TERMINATION_MESSAGE_LIMIT = 4096
+"""Bytes that the kubelet keeps of a termination message."""
+
+TERMINATION_LOG_ENV = "PRETRAIN_TERMINATION_LOG"
+"""Environment variable with the path of the termination message file."""
+
+PROGRESS_FILE_ENV = "PRETRAIN_PROGRESS_FILE"
+"""Environment variable with the path of the progress file, replaced atomically."""
+
+StageName = Literal["tokenizer", "preprocess", "train", "evaluate", "export"]
+STAGES: tuple[StageName, ...] = ("tokenizer", "preprocess", "train", "evaluate", "export")
+
+
+class Cause(StrEnum):
+    """Why an attempt ended; each has its own budget."""
+
+    USER_ERROR = "UserError"
+    DATA_ERROR = "DataError"
+    NON_FINITE = "NonFinite"
+    OUT_OF_MEMORY = "OutOfMemory"
+    INFRASTRUCTURE = "Infrastructure"
+    PREEMPTED = "Preempted"
+    IMAGE_PULL = "ImagePull"
+    QUOTA = "Quota"
+    ADMISSION_DENIED = "AdmissionDenied"
+    STORAGE_UNAVAILABLE = "StorageUnavailable"
+    CHECKPOINT_UNUSABLE = "CheckpointUnusable"
+    HANG = "Hang"
+    NO_PROGRESS = "NoProgress"
+    UNKNOWN = "Unknown"
+
+
+EXIT_CODES: dict[Cause, int] = {
+    Cause.USER_ERROR: 64,
+    Cause.DATA_ERROR: 65,
+    Cause.STORAGE_UNAVAILABLE: 69,
+    Cause.NON_FINITE: 70,
+    Cause.INFRASTRUCTURE: 71,
+    Cause.CHECKPOINT_UNUSABLE: 74,
+    Cause.PREEMPTED: 75,
+    Cause.HANG: 76,
+    Cause.OUT_OF_MEMORY: 77,
+    Cause.UNKNOWN: 1,
+}
+"""Exit code of a stage's process by cause, after sysexits.h where that has one."""
+
+
+class CheckpointStatus(ApiModel):
+    """The newest committed checkpoint."""
+
+    step: int
+    uri: str
+    sha256: str
+    time: AwareDatetime
+
+
+class Artifact(ApiModel):
+    """A stage's output: where it lies, or will lie, and whether it is committed already."""
+
+    stage: StageName
+    fingerprint: str
+    uri: str
+    cached: bool = False
+
+
+class StageResult(ApiModel):
+    """What a successful stage hands to the plan.
+
+    The tokenizer stage resolves the sources, so it alone can tell the fingerprints of all later
+    stages and how many slices the input has.
+    """
+
+    artifacts: list[Artifact] = []
+    slices: int | None = None
+    counts: dict[str, int] = {}
+    metrics: dict[str, float] = {}
+    step: int | None = None
+    checkpoint: CheckpointStatus | None = None
+    warnings: list[str] = []
+
+
+class StageReport(ApiModel):
+    """The termination message of a stage's process."""
+
+    stage: StageName
+    index: int = 0
+    rank: int | None = None
+    attempt: int = 0
+    cause: Cause | None = Field(None, description="None when the stage succeeded.")
+    message: str = ""
+    retryable: bool = True
+    result: StageResult | None = None
+
+
+class TrainingStatus(ApiModel):
+    """Figures of rank 0."""
+
+    step: int = 0
+    max_steps: int = 0
+    epoch: Annotated[float, Field(ge=0)] = 0.0
+    loss: float | None = None
+    validation_loss: float | None = None
+    learning_rate: float | None = None
+    gradient_norm: float | None = None
+    tokens_per_second: float | None = None
+    mfu: float | None = None
+    eta_seconds: float | None = None
+    skipped_steps: int = 0
+
+
+class StageProgress(ApiModel):
+    """Where a running stage stands; `done` of `total` in `unit`."""
+
+    stage: StageName
+    index: int = 0
+    attempt: int = 0
+    done: float = 0
+    total: float | None = None
+    unit: str = ""
+    message: str = ""
+    training: TrainingStatus | None = None
+    checkpoint: CheckpointStatus | None = None

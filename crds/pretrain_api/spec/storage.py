@@ -1,0 +1,32 @@
+"""`spec.storage`: where datasets, checkpoints, models and exports lie."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pretrain_api.base import ApiModel, Name, Uri
+
+
+class StorageSpec(ApiModel):
+    """An object store or a file system that every pod of the job can reach."""
+
+    uri: Uri = Field(description="Root under which the job's artifacts lie.")
+    endpoint_url: Annotated[str, Field(max_length=1024)] | None = Field(
+        None, description="Endpoint of an S3-compatible server; AWS when left out."
+    )
+    region: Annotated[str, Field(max_length=64)] | None = None
+    credentials_secret: Name | None = Field(
+        None,
+        description=(
+            "Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN)."
+        ),
+    )
+    service_account_name: Name | None = Field(
+        None, description="Service account of the pods, for workload identity."
+    )
+    ca_bundle: Name | None = Field(
+        None, description="ConfigMap whose key ca.crt holds the certificate authority to trust."
+    )
+    addressing_style: Literal["auto", "path", "virtual"] = "auto"

@@ -1,0 +1,47 @@
+"""`spec.workers`: the gang that trains."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pretrain_api.base import ApiModel
+
+Quantity = Annotated[str, Field(max_length=32, pattern=r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$")]
+QuantityMap = Annotated[dict[str, int | Quantity], Field(max_length=32)]
+
+
+class ResourcesSpec(ApiModel):
+    """Requests and limits as in core/v1; any accelerator resource name is accepted."""
+
+    requests: QuantityMap = {}
+    limits: QuantityMap = {}
+
+
+class NetworkSpec(ApiModel):
+    """Opt-in access to fast networks."""
+
+    host_network: bool = False
+    rdma_resources: QuantityMap = {}
+    nccl_profile: Literal["none", "ethernet", "infiniband", "efa"] = "none"
+
+
+class WorkersSpec(ApiModel):
+    """`replicas` pods of `processesPerWorker` ranks each."""
+
+    replicas: Annotated[int, Field(ge=1, le=4096)] = 1
+    processes_per_worker: Annotated[int, Field(ge=1, le=64)] = 1
+    threads_per_process: Annotated[int, Field(ge=1, le=256)] = Field(
+        1, description="Intra-op threads of a rank; sums depend on it, so it is never guessed."
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="auto: cuda when resources ask for an accelerator, else cpu."
+    )
+    resources: ResourcesSpec = ResourcesSpec()
+    shared_memory: Quantity = "1Gi"
+    network: NetworkSpec = NetworkSpec()
+    image: Annotated[str, Field(max_length=1024)] | None = None
+    pod_template: dict[str, Any] | None = Field(
+        None, description="Strategic overrides of the pod (core/v1 PodTemplateSpec)."
+    )

@@ -1,0 +1,112 @@
+"""Configs of the stages' processes: what the operator writes into a stage's ConfigMap.
+
+`python -m pretrain_jobs <stage> --config FILE` reads one of these. Every URI in them is
+absolute. Secrets are never part of a config; they reach a pod as environment variables.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pretrain_api.base import ApiModel
+from pretrain_api.spec import PretrainJobSpec
+from pretrain_api.spec.corpus import CorpusSpec
+from pretrain_api.spec.evaluation import EvaluationSpec, ExportSpec
+from pretrain_api.spec.lifecycle import CheckpointSpec
+from pretrain_api.spec.model import ModelSpec
+from pretrain_api.spec.objective import ObjectiveSpec
+from pretrain_api.spec.preprocess import PreprocessSpec
+from pretrain_api.spec.storage import StorageSpec
+from pretrain_api.spec.training import TrainingSpec
+from pretrain_api.spec.workers import WorkersSpec
+
+
+class JobRef(ApiModel):
+    """The job that a stage works for."""
+
+    namespace: str
+    name: str
+    uid: str
+
+
+class StageConfig(ApiModel):
+    """What every stage needs."""
+
+    job: JobRef
+    attempt: int = 0
+    storage: StorageSpec = Field(description="Always set here, its uri absolute.")
+
+
+class TokenizerStageConfig(StageConfig):
+    """Resolve the sources, load or train the tokenizer, tell every later fingerprint.
+
+    `spec` is resolved: no field is left to a preset or an architecture's default.
+    """
+
+    spec: PretrainJobSpec
+
+
+class PreprocessStageConfig(StageConfig):
+    """Prepare one slice; the index comes from JOB_COMPLETION_INDEX.
+
+    The slices are in `<dataset_uri>/plan.json`, which the tokenizer stage wrote.
+    """
+
+    corpus: CorpusSpec
+    preprocess: PreprocessSpec
+    objective: ObjectiveSpec
+    tokenizer_uri: str
+    dataset_uri: str
+    dataset_fingerprint: str
+    seed: int
+
+
+class RendezvousConfig(ApiModel):
+    """Where rank 0 listens; the node rank comes from JOB_COMPLETION_INDEX."""
+
+    host: str
+    port: int
+    run_id: str
+    timeout_seconds: int
+
+
+class TrainStageConfig(StageConfig):
+    """Train from the newest committed checkpoint to the last step, then write the model."""
+
+    dataset_uri: str
+    dataset_fingerprint: str
+    model_uri: str
+    model_fingerprint: str
+    checkpoint_uri: str
+    model: ModelSpec
+    objective: ObjectiveSpec
+    preprocess: PreprocessSpec
+    training: TrainingSpec
+    workers: WorkersSpec
+    checkpoint: CheckpointSpec
+    rendezvous: RendezvousConfig
+
+
+class EvaluateStageConfig(StageConfig):
+    """Fine-tune and measure every task."""
+
+    model_uri: str
+    model_fingerprint: str
+    evaluation_uri: str
+    evaluation_fingerprint: str
+    evaluation: EvaluationSpec
+    workers: WorkersSpec
+
+
+class ExportStageConfig(StageConfig):
+    """Write and check the Hugging Face directory."""
+
+    model_uri: str
+    model_fingerprint: str
+    dataset_uri: str
+    dataset_fingerprint: str
+    evaluation_uri: str = Field("", description="Empty when no task was evaluated.")
+    export_uri: str
+    export_fingerprint: str
+    export: ExportSpec
+    spec: PretrainJobSpec = Field(description="The resolved spec, for the model card.")
