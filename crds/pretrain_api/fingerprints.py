@@ -39,13 +39,16 @@ def _plain(value: Any) -> Any:
 
 
 def tokenizer_fingerprint(sources: list[dict[str, Any]], spec: PretrainJobSpec) -> str:
-    """Of the tokenizer: its sources (key, size, etag each), its config and the architecture."""
+    """Of the tokenizer: its sources (key, size, etag each), its config and the architecture.
+
+    A trained one also depends on how the corpus is read, split and cleaned.
+    """
     return fingerprint(
         kind="tokenizer",
         sources=sources,
         tokenizer=spec.tokenizer,
         architecture=spec.model.architecture,
-        cleaning=spec.corpus.cleaning,
+        corpus=None if spec.tokenizer.uri else spec.corpus,
         seed=spec.training.seed,
     )
 

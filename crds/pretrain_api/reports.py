@@ -63,10 +63,10 @@ EXIT_CODES: dict[Cause, int] = {
 class CheckpointStatus(ApiModel):
     """The newest committed checkpoint."""
 
-    step: int
-    uri: str
-    sha256: str
-    time: AwareDatetime
+    step: int = Field(description="Optimizer step it was saved at.")
+    uri: str = Field(description="Where it lies.")
+    sha256: str = Field(description="Root hash of its manifest.")
+    time: AwareDatetime = Field(description="When it was committed.")
 
 
 class Artifact(ApiModel):
@@ -110,17 +110,17 @@ class StageReport(ApiModel):
 class TrainingStatus(ApiModel):
     """Figures of rank 0."""
 
-    step: int = 0
-    max_steps: int = 0
-    epoch: Annotated[float, Field(ge=0)] = 0.0
-    loss: float | None = None
-    validation_loss: float | None = None
-    learning_rate: float | None = None
-    gradient_norm: float | None = None
-    tokens_per_second: float | None = None
-    mfu: float | None = None
-    eta_seconds: float | None = None
-    skipped_steps: int = 0
+    step: int = Field(0, description="Optimizer steps done.")
+    max_steps: int = Field(0, description="Optimizer steps of the whole training.")
+    epoch: Annotated[float, Field(ge=0)] = Field(0.0, description="Passes over the corpus.")
+    loss: float | None = Field(None, description="Mean training loss of the last interval.")
+    validation_loss: float | None = Field(None, description="Loss of the last evaluation.")
+    learning_rate: float | None = Field(None, description="Learning rate of the last step.")
+    gradient_norm: float | None = Field(None, description="Gradient norm before clipping.")
+    tokens_per_second: float | None = Field(None, description="Real tokens, over all ranks.")
+    mfu: float | None = Field(None, description="Model FLOPs utilisation, from 0 to 1.")
+    eta_seconds: float | None = Field(None, description="Seconds of training that remain.")
+    skipped_steps: int = Field(0, description="Steps left out as non-finite or spikes.")
 
 
 class StageProgress(ApiModel):

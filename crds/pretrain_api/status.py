@@ -36,28 +36,30 @@ StageState = Literal["Pending", "Running", "Complete", "Failed", "Skipped"]
 class Condition(ApiModel):
     """A condition with the fields of KEP-1623."""
 
-    type: ConditionType
-    status: Literal["True", "False", "Unknown"]
-    reason: Annotated[str, Field(max_length=1024)]
-    message: Annotated[str, Field(max_length=32768)] = ""
-    observed_generation: int = 0
-    last_transition_time: AwareDatetime
+    type: ConditionType = Field(description="What it is about.")
+    status: Literal["True", "False", "Unknown"] = Field(description="Whether it holds.")
+    reason: Annotated[str, Field(max_length=1024)] = Field(description="Why, in one word.")
+    message: Annotated[str, Field(max_length=32768)] = Field("", description="Why, in a sentence.")
+    observed_generation: int = Field(0, description="Generation of the spec it was judged by.")
+    last_transition_time: AwareDatetime = Field(description="When its status last changed.")
 
 
 class StageStatus(ApiModel):
     """One stage: its attempts, its output and how far it is."""
 
-    name: StageName
-    state: StageState = "Pending"
+    name: StageName = Field(description="The stage.")
+    state: StageState = Field("Pending", description="Where it stands.")
     attempt: int = Field(0, description="Number of the current or last attempt, from 0.")
-    fingerprint: str = ""
-    uri: str = ""
-    cached: bool = False
-    start_time: AwareDatetime | None = None
-    completion_time: AwareDatetime | None = None
-    succeeded: int = 0
-    total: int = 1
-    message: Annotated[str, Field(max_length=4096)] = ""
+    fingerprint: str = Field("", description="Hash of all that decides the output.")
+    uri: str = Field("", description="Where the output lies.")
+    cached: bool = Field(False, description="Whether the output was there before this job.")
+    start_time: AwareDatetime | None = Field(None, description="When the first attempt began.")
+    completion_time: AwareDatetime | None = Field(None, description="When the stage ended.")
+    succeeded: int = Field(0, description="Pods that succeeded, of the current attempt.")
+    total: int = Field(1, description="Pods of an attempt.")
+    message: Annotated[str, Field(max_length=4096)] = Field(
+        "", description="Last word of the current or last attempt."
+    )
     retry_time: AwareDatetime | None = Field(
         None, description="When the next attempt may start, after a failure's back-off."
     )
@@ -66,33 +68,47 @@ class StageStatus(ApiModel):
 class WorkersStatus(ApiModel):
     """The gang, as the scale subresource reads it."""
 
-    ready: int = 0
-    desired: int = 0
-    selector: str = ""
+    ready: int = Field(0, description="Worker pods that are ready.")
+    desired: int = Field(0, description="Worker pods that are wanted.")
+    selector: str = Field("", description="Label selector of the worker pods.")
 
 
 class GoodputStatus(ApiModel):
     """Seconds by category over all attempts, and the useful share."""
 
-    seconds: Annotated[dict[str, float], Field(max_length=32)] = {}
-    ratio: float | None = None
+    seconds: Annotated[dict[str, float], Field(max_length=32)] = Field(
+        {}, description="Seconds of rank 0 by what they went into."
+    )
+    ratio: float | None = Field(None, description="Seconds of training over all.")
 
 
 class PretrainJobStatus(ApiModel):
     """All that the operator knows of a job; terminal phases never change again."""
 
     phase: Phase = Phase.PENDING
-    observed_generation: int = 0
-    conditions: Annotated[list[Condition], Field(max_length=16)] = []
-    stages: Annotated[list[StageStatus], Field(max_length=8)] = []
-    start_time: AwareDatetime | None = None
-    completion_time: AwareDatetime | None = None
+    observed_generation: int = Field(0, description="Generation of the spec that was seen.")
+    conditions: Annotated[list[Condition], Field(max_length=16)] = Field(
+        [], description="What holds of the job, one entry a type."
+    )
+    stages: Annotated[list[StageStatus], Field(max_length=8)] = Field(
+        [], description="The stages, one entry a name."
+    )
+    start_time: AwareDatetime | None = Field(None, description="When the first stage began.")
+    completion_time: AwareDatetime | None = Field(None, description="When the job ended.")
     training: TrainingStatus | None = None
     checkpoint: CheckpointStatus | None = None
-    no_progress_attempts: int = Field(
-        0, description="Attempts in a row that ended without a newer commit."
+    attempt_start_step: int = Field(
+        0, description="Step of the newest commit when the current training attempt began."
     )
-    restarts: Annotated[dict[str, int], Field(max_length=32)] = {}
+    no_progress_attempts: int = Field(
+        0, description="Restarted attempts in a row that ended without a newer commit."
+    )
+    suspended_seconds: int = Field(
+        0, description="Time spent suspended, which is no active time for the deadline."
+    )
+    restarts: Annotated[dict[str, int], Field(max_length=32)] = Field(
+        {}, description="Restarts by cause."
+    )
     goodput: GoodputStatus | None = None
     workers: WorkersStatus = WorkersStatus()
     metrics: Annotated[dict[str, float], Field(max_length=256)] = Field(
@@ -101,4 +117,4 @@ class PretrainJobStatus(ApiModel):
     blocked_by: Annotated[str, Field(max_length=4096)] = Field(
         "", description="What the job waits for, or died of, in one sentence."
     )
-    export_uri: str = ""
+    export_uri: str = Field("", description="Where the exported model lies.")

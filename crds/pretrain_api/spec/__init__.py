@@ -25,10 +25,18 @@ class PretrainJobSpec(ApiModel):
     """From raw text to an evaluated, exported language model."""
 
     suspend: bool = Field(False, description="No pods while true; training resumes afterwards.")
-    active_deadline_seconds: Annotated[Seconds, Field(ge=1)] | None = None
-    pending_deadline_seconds: Annotated[Seconds, Field(ge=1)] | None = None
-    ttl_seconds_after_finished: Seconds | None = None
-    managed_by: Annotated[str, Field(max_length=63)] | None = None
+    active_deadline_seconds: Annotated[Seconds, Field(ge=1)] | None = Field(
+        None, description="The job fails when it has run for longer."
+    )
+    pending_deadline_seconds: Annotated[Seconds, Field(ge=1)] | None = Field(
+        None, description="The job fails when pods of an attempt wait for longer."
+    )
+    ttl_seconds_after_finished: Seconds | None = Field(
+        None, description="The object is deleted this long after the job has ended."
+    )
+    managed_by: Annotated[str, Field(max_length=63)] | None = Field(
+        None, description="Controller that runs the job; this operator when left out."
+    )
     storage: StorageSpec | None = Field(
         None, description="Locally DIR/storage, on a cluster the operator's default."
     )

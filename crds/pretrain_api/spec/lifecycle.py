@@ -14,61 +14,85 @@ class CheckpointSpec(ApiModel):
     """When a checkpoint is saved and which are kept."""
 
     every_steps: Positive | None = Field(None, description="500 when both are left out.")
-    every_minutes: Annotated[int, Field(ge=1, le=100_000)] | None = None
-    keep_last: Annotated[int, Field(ge=1, le=1000)] = 2
-    keep_every_steps: Positive | None = None
+    every_minutes: Annotated[int, Field(ge=1, le=100_000)] | None = Field(
+        None, description="Also, or only, by the clock."
+    )
+    keep_last: Annotated[int, Field(ge=1, le=1000)] = Field(
+        2, description="Newest checkpoints to keep."
+    )
+    keep_every_steps: Positive | None = Field(
+        None, description="Checkpoints at multiples of this are kept for good."
+    )
     uri: Uri | None = Field(None, description="checkpoints/ under the storage when left out.")
-    on_preemption: Literal["save", "ignore"] = "save"
+    on_preemption: Literal["save", "ignore"] = Field(
+        "save", description="What a worker does that is asked to stop."
+    )
 
 
 class RestartBudget(ApiModel):
     """How often one cause may restart an attempt."""
 
-    cause: Cause
-    limit: Annotated[int, Field(ge=0, le=100_000)]
+    cause: Cause = Field(description="Why an attempt ended.")
+    limit: Annotated[int, Field(ge=0, le=100_000)] = Field(
+        description="Restarts; 0 fails the job at the first."
+    )
 
 
 class HangSpec(ApiModel):
     """No step within the timeout while the pods look healthy is a hang."""
 
-    timeout_seconds: Seconds = 1800
+    timeout_seconds: Annotated[Seconds, Field(ge=1)] = Field(
+        1800, description="Longest time without a step."
+    )
 
 
 class BackoffSpec(ApiModel):
     """The wait before attempt n is initial * 2^(n-1), at most the maximum."""
 
-    initial_seconds: Seconds = 10
-    maximum_seconds: Seconds = 300
+    initial_seconds: Seconds = Field(10, description="Wait before the first restart.")
+    maximum_seconds: Seconds = Field(300, description="Longest wait.")
 
 
 class QuarantineSpec(ApiModel):
     """A node that fails a rank this often is kept out for a time."""
 
-    failures: Annotated[int, Field(ge=1, le=100)] = 2
-    duration_seconds: Seconds = 3600
+    failures: Annotated[int, Field(ge=1, le=100)] = Field(
+        2, description="Failures of ranks on one node that keep it out."
+    )
+    duration_seconds: Seconds = Field(3600, description="How long it is kept out.")
 
 
 class FailurePolicySpec(ApiModel):
     """Budgets per cause; preemption has none and uses up no other."""
 
-    restarts: Annotated[list[RestartBudget], Field(max_length=32)] = []
-    no_progress_restarts: Annotated[int, Field(ge=1, le=1000)] = 3
+    restarts: Annotated[list[RestartBudget], Field(max_length=32)] = Field(
+        [], description="Budgets that differ from the built-in ones."
+    )
+    no_progress_restarts: Annotated[int, Field(ge=1, le=1000)] = Field(
+        3, description="Attempts in a row without a newer checkpoint that fail the job."
+    )
     hang: HangSpec = HangSpec()
     backoff: BackoffSpec = BackoffSpec()
     quarantine: QuarantineSpec = QuarantineSpec()
-    rendezvous_timeout_seconds: Seconds = 600
+    rendezvous_timeout_seconds: Annotated[Seconds, Field(ge=1)] = Field(
+        600, description="How long ranks wait for each other at the start of an attempt."
+    )
 
 
 class SchedulingSpec(ApiModel):
     """Queues, gangs and where pods may run."""
 
-    queue_name: Label | None = None
-    gang: Literal["none", "kueue", "volcano", "native"] = "none"
-    priority_class_name: Name | None = None
-    topology_key: Annotated[str, Field(max_length=317)] | None = None
-    tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] = []
+    queue_name: Label | None = Field(None, description="Queue that admits the job's pods.")
+    gang: Literal["none", "kueue", "volcano", "native"] = Field(
+        "none", description="Who starts all workers together or none of them."
+    )
+    priority_class_name: Name | None = Field(None, description="PriorityClass of every pod.")
+    topology_key: Annotated[str, Field(max_length=317)] | None = Field(
+        None, description="Node label within one value of which the workers are kept."
+    )
+    tolerations: Annotated[list[dict[str, Any]], Field(max_length=64)] = Field(
+        [], description="Tolerations of every pod (core/v1)."
+    )
     node_selector: Annotated[
         dict[str, Annotated[str, Field(max_length=63)]], Field(max_length=64)
-    ] = {}
-
-
+    ] = Field({}, description="Node labels that every pod asks for.")

@@ -24,5 +24,9 @@ class ModelSpec(ApiModel):
         {}, description="Overrides of the transformers configuration, by its own names."
     )
     init_from: Uri | None = Field(None, description="Hugging Face directory to start from.")
-    vocab_pad_multiple: Annotated[int, Field(ge=1, le=1024)] = 128
-    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = "auto"
+    vocab_pad_multiple: Annotated[int, Field(ge=1, le=1024)] = Field(
+        128, description="The model's vocabulary is the tokenizer's, rounded up to this."
+    )
+    attention: Literal["auto", "sdpa", "eager", "flash_attention_2"] = Field(
+        "auto", description="Implementation of attention in transformers; auto is sdpa."
+    )

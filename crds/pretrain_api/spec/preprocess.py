@@ -29,8 +29,10 @@ class PreprocessSpec(ApiModel):
     sequence_length: Annotated[int, Field(ge=8, le=1_048_576)] | None = Field(
         None, description="Positions of a sample, special tokens included; 512 when left out."
     )
-    parallelism: Annotated[int, Field(ge=1, le=10_000)] = 1
-    slice_bytes: Annotated[int, Field(ge=1024)] = Field(
+    parallelism: Annotated[int, Field(ge=1, le=10_000)] = Field(
+        1, description="Slices prepared at once; the dataset does not depend on it."
+    )
+    slice_bytes: Annotated[int, Field(ge=1024, le=2**53)] = Field(
         128 * 2**20, description="Input bytes of one slice, before decompression."
     )
     shard_size: Positive = Field(16 * 2**20, description="Tokens a shard holds at most.")

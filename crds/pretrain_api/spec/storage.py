@@ -12,11 +12,18 @@ from pretrain_api.base import ApiModel, Name, Uri
 class StorageSpec(ApiModel):
     """An object store or a file system that every pod of the job can reach."""
 
-    uri: Uri = Field(description="Root under which the job's artifacts lie.")
+    uri: Uri = Field(
+        description=(
+            "s3://bucket/prefix or file:///directory under which the job's artifacts lie, and "
+            "its relative URIs are taken."
+        )
+    )
     endpoint_url: Annotated[str, Field(max_length=1024)] | None = Field(
         None, description="Endpoint of an S3-compatible server; AWS when left out."
     )
-    region: Annotated[str, Field(max_length=64)] | None = None
+    region: Annotated[str, Field(max_length=64)] | None = Field(
+        None, description="Region of the bucket."
+    )
     credentials_secret: Name | None = Field(
         None,
         description=(
@@ -29,4 +36,6 @@ class StorageSpec(ApiModel):
     ca_bundle: Name | None = Field(
         None, description="ConfigMap whose key ca.crt holds the certificate authority to trust."
     )
-    addressing_style: Literal["auto", "path", "virtual"] = "auto"
+    addressing_style: Literal["auto", "path", "virtual"] = Field(
+        "auto", description="Whether the bucket is in a URL's path or host name."
+    )

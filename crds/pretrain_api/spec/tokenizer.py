@@ -17,11 +17,21 @@ class TokenizerTrainingSpec(ApiModel):
     algorithm: Algorithm | None = Field(
         None, description="Follows from the architecture when left out."
     )
-    vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = 21_128
-    min_frequency: Annotated[int, Field(ge=1, le=1_000_000)] = 2
-    lowercase: bool = True
-    max_sample_bytes: Positive = 64 * 2**20
-    max_piece_length: Annotated[int, Field(ge=1, le=1000)] = 16
+    vocab_size: Annotated[int, Field(ge=64, le=1_000_000)] = Field(
+        21_128, description="Most tokens, special ones included."
+    )
+    min_frequency: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        2, description="Rarest pair that may be merged."
+    )
+    lowercase: bool = Field(
+        True, description="Fold case; false for byte-level BPE and unigram when left out."
+    )
+    max_sample_bytes: Positive = Field(
+        64 * 2**20, description="Text to train on, spread over the corpus."
+    )
+    max_piece_length: Annotated[int, Field(ge=1, le=1000)] = Field(
+        16, description="Most characters of a token."
+    )
 
 
 class TokenizerSpec(ApiModel):
