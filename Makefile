@@ -1,0 +1,60 @@
+# Every target uses .venv in this checkout and sets it up first.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+BIN := .venv/bin
+DEMO_SENTENCES := 酒店的服[MASK]很好 这本书的内[MASK]不错 房间很干[MASK],早餐也很好 电池的时[MASK]太短了
+PYTHON_SOURCES := crds operator jobs tests benchmarks
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+.PHONY: setup
+setup: ## Make .venv as uv.lock says
+	@tools/setup.sh
+
+.PHONY: demo
+demo: setup ## Raw text to an evaluated, exported model, on this machine
+	@$(BIN)/pretrainctl samples data quickstart --to build/demo/storage
+	@$(BIN)/pretrainctl local crds/samples/quickstart.yaml --workdir build/demo
+	@echo; echo "What the exported model puts where a character is hidden:"
+	@$(BIN)/python -m pretrain_jobs fill-mask build/demo/export $(DEMO_SENTENCES)
+
+.PHONY: test
+test: setup test-servers ## All tests that CI runs
+	@$(BIN)/pytest -m unit
+	@$(BIN)/pytest -m integration --durations=15
+
+.PHONY: unit
+unit: setup ## The tests that need no processes and no servers
+	@$(BIN)/pytest -m unit
+
+.PHONY: test-servers
+test-servers: setup
+	@$(BIN)/python tests/tools/build_weed.py
+
+.PHONY: lint
+lint: setup ## ruff, mypy, import rules, generated files
+	@$(BIN)/ruff check $(PYTHON_SOURCES)
+	@$(BIN)/ruff format --check $(PYTHON_SOURCES)
+	@$(BIN)/mypy $(PYTHON_SOURCES)
+	@$(BIN)/lint-imports
+
+.PHONY: generate
+generate: setup ## Renew the CRD and the reference from the models
+	@$(BIN)/python -m pretrain_api crd > crds/pretrainjobs.yaml
+	@$(BIN)/python -m pretrain_api docs > docs/reference/pretrainjob.md
+
+.PHONY: bench
+bench: setup ## Figures as a table and build/bench.json (CORPUS=FILE for your own text)
+	@$(BIN)/python -m benchmarks $(if $(CORPUS),--corpus $(CORPUS))
+
+.PHONY: kill-demo
+kill-demo: setup ## The quickstart job, killed at ten random moments, against one left alone
+	@$(BIN)/pretrainctl samples data quickstart --to build/kill-demo/data
+	@PYTHONPATH=tests/support $(BIN)/python -m pretrain_testing.kills crds/samples/quickstart.yaml \
+		--data build/kill-demo/data --workdir build/kill-demo
+
+.PHONY: clean
+clean: ## Remove what was built here, not the caches
+	@rm -rf build .mypy_cache .pytest_cache .ruff_cache .hypothesis
