@@ -58,12 +58,18 @@ class ObservedJob:
 
 @dataclass(frozen=True)
 class Observed:
-    """All children of one PretrainJob, and the last progress of each running stage's index."""
+    """All children of one PretrainJob, and the last progress of each running stage's index.
+
+    A child Job that is gone while pods of it still live is listed with `deleting` set.
+    `stepped_at` is when the current training attempt last reported another step; None while
+    that is unknown: before its first step, and while the last poll got no answer.
+    """
 
     jobs: tuple[ObservedJob, ...] = ()
     services: tuple[str, ...] = ()
     config_maps: tuple[str, ...] = ()
     progress: tuple[StageProgress, ...] = ()
+    stepped_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,8 @@ class Settings:
 
     `default_storage_uri` replaces a spec.storage that was left out. `python` is the interpreter
     in the containers. `rendezvous_port` and `progress_port` are fixed on a pod network and
-    chosen anew per attempt where pods share one (host network, the local backend).
+    chosen anew per attempt where pods share one: with `shared_network` (the local backend),
+    and for a job that asks for the host's network.
     """
 
     operator_image: str = "pretrain-operator/operator:0.1.0"
@@ -106,4 +113,5 @@ class Settings:
     python: str = "python"
     rendezvous_port: int = 29400
     progress_port: int = 9400
+    shared_network: bool = False
     labels: dict[str, str] = field(default_factory=dict)

@@ -1,0 +1,54 @@
+"""Environment of a stage's container; what the rendezvous owns, no pod template may set."""
+
+from __future__ import annotations
+
+import re
+
+from pretrain_api.reports import PROGRESS_FILE_ENV, TERMINATION_LOG_ENV
+from pretrain_api.spec.storage import StorageSpec
+
+from pretrain_operator.children.attempt import Attempt
+from pretrain_operator.children.volumes import CA_FILE, TEMPORARY_PATH
+
+TERMINATION_LOG_PATH = "/dev/termination-log"
+
+EnvVar = dict[str, str]
+OWNED_ENVIRONMENT = re.compile(
+    r"PRETRAIN_.*|PET_.*|TORCHELASTIC_.*|MASTER_ADDR|MASTER_PORT|RANK|WORLD_SIZE|LOCAL_RANK"
+    r"|LOCAL_WORLD_SIZE|GROUP_RANK|GROUP_WORLD_SIZE|ROLE_RANK|ROLE_WORLD_SIZE|NODE_RANK|NNODES"
+    r"|NPROC_PER_NODE|JOB_COMPLETION_INDEX|OMP_NUM_THREADS|TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
+)
+"""Names that decide who a process is, whom it meets and how its sums are rounded."""
+
+_TRAINING = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+"""A shared rendezvous store would leave a restarted worker with a stale address."""
+
+
+def stage_environment(attempt: Attempt) -> list[EnvVar]:
+    """Plain names and values; the completion index is added by Kubernetes itself."""
+    values = {
+        PROGRESS_FILE_ENV: f"{TEMPORARY_PATH}/progress.json",
+        TERMINATION_LOG_ENV: TERMINATION_LOG_PATH,
+        "PYTHONUNBUFFERED": "1",
+        "HOME": TEMPORARY_PATH,
+        "TMPDIR": TEMPORARY_PATH,
+        "OMP_NUM_THREADS": str(attempt.job.spec.workers.threads_per_process),
+        **_storage(attempt.storage),
+        **(_TRAINING if attempt.stage == "train" else {}),
+    }
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def credentials(storage: StorageSpec) -> list[dict[str, dict[str, str]]]:
+    """`envFrom` of the container: credentials reach a pod by reference to a Secret only."""
+    if storage.credentials_secret is None:
+        return []
+    return [{"secretRef": {"name": storage.credentials_secret}}]
+
+
+def _storage(storage: StorageSpec) -> dict[str, str]:
+    region = storage.region
+    values = {"AWS_REGION": region, "AWS_DEFAULT_REGION": region} if region else {}
+    if storage.ca_bundle is not None:
+        values["AWS_CA_BUNDLE"] = CA_FILE
+    return values

@@ -1,0 +1,175 @@
+"""`plan`: from a job and its observed children to what should happen next.
+
+It reads top to bottom: is there anything to decide, may the job run, how far is it, has it run
+out of time, what does status say, which children go. Every step is pure and in a file of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from pretrain_api.job import PretrainJob
+from pretrain_api.problems import Problem
+from pretrain_api.reports import Cause
+from pretrain_api.status import TERMINAL_PHASES, Phase, StageStatus
+
+from pretrain_operator.children.resolved import find_problems, storage_problems
+from pretrain_operator.observed import Observed, Settings
+from pretrain_operator.plan.attempts import Absent, Alive, Succeeded, judge
+from pretrain_operator.plan.blocked import blocking_sentence
+from pretrain_operator.plan.cleanup import unwanted_children
+from pretrain_operator.plan.conditions import (
+    is_accepted,
+    phase_of,
+    was_accepted,
+    with_conditions,
+)
+from pretrain_operator.plan.deadlines import enforce_deadlines, expiry
+from pretrain_operator.plan.decision import Draft, Plan, Turn, Verdict
+from pretrain_operator.plan.failures import Settling
+from pretrain_operator.plan.pod_failures import Failure
+from pretrain_operator.plan.progress import with_newest_checkpoint, with_progress, with_workers
+from pretrain_operator.plan.retries import end_attempt
+from pretrain_operator.plan.running import is_live, with_begun_stage, with_completed_stage
+from pretrain_operator.plan.stages import current_stage, initial_stages
+from pretrain_operator.plan.starting import start_or_wait
+from pretrain_operator.plan.suspend import begin_suspension, end_suspension
+
+__all__ = ["Plan", "plan"]
+
+BLOCKED_LIMIT = 4096
+"""Characters that `status.blockedBy` holds."""
+
+
+def plan(job: PretrainJob, observed: Observed, now: datetime, settings: Settings) -> Plan:
+    """Decide what should happen next; pure, and `now` is timezone-aware.
+
+    Mistakes of the user's raise nothing: they are the status of a failed job.
+    """
+    turn = Turn(job=job, observed=observed, now=now, settings=settings)
+    if job.metadata.deletion_timestamp is not None:
+        return Plan(apply=(), delete=(), status=job.status, events=(), requeue_after=None)
+    if job.status.phase in TERMINAL_PHASES:
+        return _plan_of_finished(turn)
+    return _conclude(turn, _decide(turn))
+
+
+def _decide(turn: Turn) -> Draft:
+    stages = turn.job.status.stages or initial_stages(turn.job.spec)
+    draft = Draft(turn.job.status.model_copy(update={"stages": stages}))
+    sentence = "; ".join(str(problem) for problem in _problems(turn))
+    if sentence and not was_accepted(turn.job):
+        return draft.failed(Verdict(Cause.USER_ERROR.value, sentence, accepted=False))
+    draft = replace(draft, refused=sentence)
+    draft = with_newest_checkpoint(turn, end_suspension(turn, draft))
+    draft = with_workers(turn, _advance(turn, draft))
+    return enforce_deadlines(turn, draft)
+
+
+def _problems(turn: Turn) -> list[Problem]:
+    """A spec that was accepted is not judged again, lest a newer operator end a running job."""
+    if is_accepted(turn.job):
+        return storage_problems(turn.job, turn.settings)
+    return find_problems(turn.job, turn.settings)
+
+
+def _advance(turn: Turn, draft: Draft) -> Draft:
+    """Complete what has succeeded, then decide on the first stage that has not."""
+    while (current := current_stage(draft.status.stages)) is not None:
+        draft = with_begun_stage(turn, draft, current)
+        stage = draft.stage(current.name)
+        outcome = judge(turn, stage)
+        if isinstance(outcome, Succeeded):
+            draft = with_completed_stage(turn, draft, stage, outcome)
+        elif turn.job.spec.suspend:
+            return begin_suspension(turn, draft, stage)
+        else:
+            return _decide_stage(turn, draft, stage, outcome)
+    return draft
+
+
+def _decide_stage(
+    turn: Turn,
+    draft: Draft,
+    stage: StageStatus,
+    outcome: Absent | Alive | Settling | Failure,
+) -> Draft:
+    match outcome:
+        case Absent() if draft.refused:
+            return replace(draft, blocked_by=f"The edited spec cannot be run: {draft.refused}")
+        case Absent():
+            return start_or_wait(turn, draft, stage)
+        case Alive():
+            return _watch(turn, draft, stage, outcome)
+        case Settling():
+            return draft.waking_at(outcome.until)
+        case Failure():
+            policy = turn.job.spec.failure_policy
+            return end_attempt(draft, stage, outcome, policy=policy, now=turn.now)
+
+
+def _watch(turn: Turn, draft: Draft, stage: StageStatus, alive: Alive) -> Draft:
+    draft = with_progress(turn, draft, stage, alive.job)
+    sentence = blocking_sentence(alive.job, turn.job.spec)
+    draft = replace(draft, live=is_live(alive.job), blocked_by=sentence)
+    return draft.waking_at(alive.checked_at)
+
+
+def _conclude(turn: Turn, draft: Draft) -> Plan:
+    """One status, one list of children to delete, and when to plan again."""
+    generation = turn.job.metadata.generation
+    phase = phase_of(draft, suspend=turn.job.spec.suspend)
+    over = phase in TERMINAL_PHASES
+    draft = _with_end(draft, phase).with_status(
+        phase=phase,
+        observed_generation=generation,
+        completion_time=turn.now if over else None,
+        blocked_by=_blocked_by(draft, phase)[:BLOCKED_LIMIT],
+        export_uri=draft.stage("export").uri if phase is Phase.COMPLETE else "",
+    )
+    draft = with_conditions(draft, generation=generation, now=turn.now)
+    due = expiry(draft.status, turn.job.spec) if over else None
+    return Plan(
+        apply=() if over else draft.apply,
+        delete=unwanted_children(turn.job, turn.observed, draft.status),
+        status=draft.status,
+        events=draft.events,
+        requeue_after=_seconds_until([due] if over else draft.wake, turn.now),
+    )
+
+
+def _with_end(draft: Draft, phase: Phase) -> Draft:
+    if phase is Phase.COMPLETE:
+        text = f"The model is exported to {draft.stage('export').uri}"
+        return draft.with_event("Normal", "JobComplete", text)
+    if draft.verdict is not None:
+        text = f"{draft.verdict.reason}: {draft.verdict.sentence}"
+        return draft.with_event("Warning", "JobFailed", text)
+    return draft
+
+
+def _blocked_by(draft: Draft, phase: Phase) -> str:
+    if draft.verdict is not None:
+        return draft.verdict.sentence
+    return "The job is suspended." if phase is Phase.SUSPENDED else draft.blocked_by
+
+
+def _plan_of_finished(turn: Turn) -> Plan:
+    """A terminal status never changes; what is left is cleaning up, and the time to live."""
+    status = turn.job.status
+    due = expiry(status, turn.job.spec)
+    return Plan(
+        apply=(),
+        delete=unwanted_children(turn.job, turn.observed, status),
+        status=status,
+        events=(),
+        requeue_after=_seconds_until([due], turn.now),
+        expired=due is not None and due <= turn.now,
+    )
+
+
+def _seconds_until(moments: Sequence[datetime | None], now: datetime) -> float | None:
+    seconds = [(moment - now).total_seconds() for moment in moments if moment is not None]
+    return max(0.0, min(seconds)) if seconds else None

@@ -1,0 +1,85 @@
+"""Figures of a running attempt, taken over into status; nothing is decided here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pretrain_api.reports import CheckpointStatus, StageProgress, TrainingStatus
+from pretrain_api.status import StageStatus, WorkersStatus
+
+from pretrain_operator.children.names import gang_selector
+from pretrain_operator.observed import ObservedJob
+from pretrain_operator.plan.decision import Draft, Turn
+
+
+def with_newest_checkpoint(turn: Turn, draft: Draft) -> Draft:
+    """Take over a newer commit; its step never goes back.
+
+    Only the newest attempt that was started counts: an older one may live on in a lost node,
+    and what it commits is not resumed from.
+    """
+    newest = _newest_attempt(turn, draft.stage("train"))
+    commits = [draft.status.checkpoint, *_commits(turn, newest)]
+    known = [commit for commit in commits if commit is not None]
+    return draft.with_status(checkpoint=max(known, key=lambda commit: commit.step, default=None))
+
+
+def with_progress(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) -> Draft:
+    """Take over what the current attempt's indexes last told of themselves."""
+    progress = [p for p in turn.observed.progress if _is_of(p, stage)]
+    succeeded = min(job.succeeded, stage.total)
+    draft = draft.with_stage(
+        stage.name, succeeded=succeeded, message=_message(stage, progress, succeeded)
+    )
+    training = next((p.training for p in progress if p.index == 0 and p.training), None)
+    return draft.with_status(training=training) if training else draft
+
+
+def with_final_step(draft: Draft, step: int | None) -> Draft:
+    """The step in a training result is final, whatever the last progress said."""
+    if step is None:
+        return draft
+    training = draft.status.training or TrainingStatus(max_steps=step)
+    return draft.with_status(training=training.model_copy(update={"step": step}))
+
+
+def with_workers(turn: Turn, draft: Draft) -> Draft:
+    """The gang as the scale subresource reads it."""
+    attempt = turn.attempt_of(draft.stage("train"))
+    pods = attempt.pods if attempt else ()
+    workers = WorkersStatus(
+        ready=sum(pod.phase == "Running" and not pod.deleting for pod in pods),
+        desired=turn.job.spec.workers.replicas,
+        selector=gang_selector(turn.job),
+    )
+    return draft.with_status(workers=workers)
+
+
+def _newest_attempt(turn: Turn, train: StageStatus) -> int:
+    """The current attempt, or the one before it as long as the current one has no Job."""
+    return train.attempt if turn.attempt_of(train) else train.attempt - 1
+
+
+def _commits(turn: Turn, attempt: int) -> Iterator[CheckpointStatus | None]:
+    for progress in turn.observed.progress:
+        if progress.stage == "train" and progress.attempt == attempt:
+            yield progress.checkpoint
+    for job in turn.observed.jobs:
+        if (job.stage, job.attempt) == ("train", attempt):
+            reports = [pod.report for pod in job.pods if pod.report]
+            yield from (report.result.checkpoint for report in reports if report.result)
+
+
+def _is_of(progress: StageProgress, stage: StageStatus) -> bool:
+    return (progress.stage, progress.attempt) == (stage.name, stage.attempt)
+
+
+def _message(stage: StageStatus, progress: list[StageProgress], succeeded: int) -> str:
+    """The process's own words, else how much is done, else how many pods have succeeded."""
+    if len(progress) == 1 and progress[0].message:
+        return progress[0].message
+    totals = [p.total for p in progress if p.total is not None]
+    if progress and len(totals) == len(progress):
+        done, unit = sum(p.done for p in progress), progress[0].unit
+        return f"{done:.15g} of {sum(totals):.15g} {unit}".rstrip()
+    return f"{succeeded} of {stage.total} done" if stage.total > 1 else ""

@@ -1,0 +1,70 @@
+"""Starting an attempt: when it may, and which of its children are still missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from pretrain_api.status import StageStatus
+
+from pretrain_operator.children.attempt import Attempt
+from pretrain_operator.children.bundle import build_attempt
+from pretrain_operator.children.pod import grace_seconds
+from pretrain_operator.children.resolved import resolved_job, storage_of
+from pretrain_operator.observed import Manifest, Observed
+from pretrain_operator.plan.decision import Draft, Turn
+from pretrain_operator.plan.failures import has_ended
+from pretrain_operator.plan.stages import completions, known_artifacts
+
+
+def start_or_wait(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
+    """Apply the attempt's missing children, unless it has to wait."""
+    if stage.retry_time is not None and turn.now < stage.retry_time:
+        return _wait(draft, stage, stage.retry_time, reason=stage.message)
+    released_at = _released_at(turn, stage)
+    if released_at is not None and turn.now < released_at:
+        return _wait(draft, stage, released_at, reason="pods of the attempt before are ending.")
+    attempt = _attempt(turn, draft, stage)
+    missing = [m for m in build_attempt(attempt) if not _exists(m, turn.observed)]
+    return replace(draft, apply=(*draft.apply, *missing))
+
+
+def _attempt(turn: Turn, draft: Draft, stage: StageStatus) -> Attempt:
+    job = resolved_job(turn.job, turn.settings)
+    return Attempt(
+        job=job,
+        stage=stage.name,
+        number=stage.attempt,
+        completions=completions(stage, job.spec),
+        artifacts=known_artifacts(draft.status.stages),
+        storage=storage_of(job, turn.settings),
+        settings=turn.settings,
+    )
+
+
+def _wait(draft: Draft, stage: StageStatus, until: datetime, *, reason: str) -> Draft:
+    moment = f"{until:%Y-%m-%dT%H:%M:%SZ}"
+    sentence = f"Attempt {stage.attempt} of {stage.name} starts at {moment} at the latest: {reason}"
+    return replace(draft, blocked_by=sentence).waking_at(until)
+
+
+def _released_at(turn: Turn, stage: StageStatus) -> datetime | None:
+    """Until when the pods of older attempts may keep the next one waiting.
+
+    They may be saving a last checkpoint. A pod on a lost node never ends, so the wait is bounded
+    by their grace period; the checkpoints' fence keeps such a pod harmless.
+    """
+    older = turn.older_attempts_of(stage)
+    if all(has_ended(pod) for attempt in older for pod in attempt.pods):
+        return None
+    grace = timedelta(seconds=grace_seconds(turn.job.spec, stage.name))
+    return (stage.retry_time or older[0].created_at) + grace
+
+
+def _exists(manifest: Manifest, observed: Observed) -> bool:
+    names = {
+        "Service": observed.services,
+        "ConfigMap": observed.config_maps,
+        "Job": tuple(job.name for job in observed.jobs),
+    }
+    return manifest["metadata"]["name"] in names[manifest["kind"]]

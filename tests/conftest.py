@@ -1,0 +1,29 @@
+"""Marks every test with the level of its folder, so that `-m unit` needs no decorators."""
+
+from pathlib import Path
+
+import pytest
+
+LEVELS = ("unit", "integration")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    root = Path(__file__).parent
+    for item in items:
+        level = item.path.relative_to(root).parts[0]
+        if level in LEVELS:
+            item.add_marker(level)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write the golden files of tests/data anew instead of comparing with them",
+    )
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are written anew."""
+    return bool(request.config.getoption("--update-golden"))

@@ -1,0 +1,1 @@
+"""What tests share: real servers, sample data and process control."""

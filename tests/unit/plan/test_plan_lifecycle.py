@@ -1,0 +1,321 @@
+"""Suspension, deadlines, the time to live, refusal, and status that never changes again."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from pretrain_api.job import PretrainJob
+from pretrain_api.status import Phase
+from pretrain_operator.observed import Observed, Settings
+from pretrain_operator.plan import plan
+from pretrain_testing.plan_simulator import START, Simulation, commit, make_job, tokenizer_result
+
+EVERYTHING_GONE = Observed()
+
+
+def training(**spec: Any) -> Simulation:
+    sim = Simulation(make_job(**spec))
+    sim.until("train")
+    return sim
+
+
+def test_a_job_that_is_suspended_from_the_start_has_no_children_and_one_write() -> None:
+    sim = Simulation(make_job(suspend=True))
+
+    sim.settle()
+    made = sim.plan()
+
+    assert sim.created == []
+    assert sim.phase() is Phase.SUSPENDED
+    assert sim.writes == 1
+    assert made.requeue_after is None
+
+
+def test_suspending_a_running_job_leaves_no_children_and_uses_no_budget() -> None:
+    sim = training()
+    sim.progress(450, committed=400)
+
+    sim.suspend(on=True)
+
+    assert sim.observed.jobs == ()
+    assert sim.services() == []
+    assert sim.observed.config_maps == ()
+    assert sim.job.status.restarts == {}
+    assert sim.condition("Suspended").status == "True"
+    assert sim.job.status.checkpoint == commit(400)
+
+
+def test_a_resumed_job_goes_on_with_the_next_attempt_of_the_same_stage() -> None:
+    sim = training()
+    sim.suspend(on=True)
+    sim.wait(3600)
+
+    sim.suspend(on=False)
+
+    assert sim.child("train").attempt == 1
+    assert sim.job.status.restarts == {}
+    assert sim.job.status.no_progress_attempts == 0
+    assert sim.condition("Suspended").status == "False"
+    assert sim.event_reasons().count("Suspended") == 1
+    assert sim.event_reasons().count("Resumed") == 1
+
+
+def test_a_resumed_job_does_not_wait_when_no_pod_is_left() -> None:
+    sim = training()
+    sim.suspend(on=True)
+
+    sim.suspend(on=False)
+
+    assert sim.child("train").attempt == 1
+
+
+def test_a_stage_that_succeeds_while_the_job_is_suspended_stays_complete() -> None:
+    sim = Simulation(make_job())
+    sim.settle()
+    sim.run("tokenizer")
+    sim.edit(suspend=True)
+
+    sim.succeed("tokenizer", tokenizer_result())
+
+    assert sim.stage("tokenizer").state == "Complete"
+    assert sim.phase() is Phase.SUSPENDED
+    assert sim.child_names("preprocess") == []
+
+
+def test_a_failure_in_a_suspended_job_costs_nothing() -> None:
+    sim = training()
+    sim.edit(suspend=True)
+
+    sim.fail_pod("train", 1, exit_code=75)
+
+    assert sim.job.status.restarts == {}
+    assert sim.stage("train").attempt == 1
+
+
+def test_the_active_deadline_fires_without_any_event() -> None:
+    sim = training(activeDeadlineSeconds=30)
+
+    assert sim.plan().requeue_after == 30
+    sim.wait(30)
+
+    assert sim.condition("Failed").reason == "DeadlineExceeded"
+    assert sim.child_names("train") == []
+
+
+@pytest.mark.parametrize("stage", ["tokenizer", "preprocess", "evaluate", "export"])
+def test_the_active_deadline_holds_in_every_stage(stage: str) -> None:
+    sim = Simulation(make_job(activeDeadlineSeconds=30))
+    sim.until(stage)  # type: ignore[arg-type]
+
+    sim.wait(31)
+
+    assert sim.condition("Failed").reason == "DeadlineExceeded"
+
+
+def test_waiting_for_pods_is_no_active_time() -> None:
+    sim = Simulation(make_job(activeDeadlineSeconds=600))
+    sim.settle()
+    sim.wait(1200)
+
+    sim.run("tokenizer")
+    sim.wait(300)
+
+    assert sim.phase() is Phase.TOKENIZING
+    assert sim.job.status.start_time == START + timedelta(seconds=1200)
+
+
+def test_suspended_time_is_no_active_time() -> None:
+    sim = training(activeDeadlineSeconds=600)
+    sim.suspend(on=True)
+    sim.wait(3600)
+
+    sim.suspend(on=False)
+    sim.run("train")
+    assert sim.job.status.suspended_seconds == 3600
+    assert sim.phase() is Phase.TRAINING
+
+    sim.wait(600)
+    assert sim.condition("Failed").reason == "DeadlineExceeded"
+
+
+def test_the_pending_deadline_ends_a_gang_that_is_not_whole() -> None:
+    sim = training(pendingDeadlineSeconds=60)
+    text = "0/2 nodes are available: Insufficient nvidia.com/gpu"
+    sim.change_pod("train", 1, phase="Pending", reason="Unschedulable", message=text)
+
+    sim.wait(59)
+    assert text in sim.job.status.blocked_by
+    sim.wait(1)
+
+    failed = sim.condition("Failed")
+    assert failed.reason == "PendingDeadlineExceeded"
+    assert "Rank 1" in failed.message
+    assert sim.child_names("train") == []
+
+
+def test_a_gang_that_is_whole_is_not_pending() -> None:
+    sim = training(pendingDeadlineSeconds=60)
+
+    sim.wait(3600)
+
+    assert sim.phase() is Phase.TRAINING
+
+
+def test_a_denied_pod_is_told_in_the_apis_own_words() -> None:
+    sim = Simulation(make_job())
+    sim.settle()
+
+    sim.change("tokenizer", message="exceeded quota: gpus, requested: 2, used: 8, limited: 8")
+    sim.settle()
+
+    assert "exceeded quota: gpus, requested: 2, used: 8, limited: 8" in sim.job.status.blocked_by
+
+
+def test_a_finished_job_expires_after_its_time_to_live() -> None:
+    sim = Simulation(make_job(ttlSecondsAfterFinished=60))
+    sim.until("export")
+    sim.succeed("export")
+
+    assert sim.plan().requeue_after == 60
+    assert not sim.plan().expired
+    sim.now += timedelta(seconds=60)
+    assert sim.plan().expired
+
+
+def test_a_job_without_a_time_to_live_stays() -> None:
+    sim = Simulation(make_job())
+    sim.until("export")
+    sim.succeed("export")
+
+    sim.now += timedelta(days=1000)
+
+    made = sim.plan()
+    assert not made.expired
+    assert made.requeue_after is None
+
+
+def completed() -> Simulation:
+    sim = Simulation(make_job())
+    sim.until("export")
+    sim.succeed("export")
+    return sim
+
+
+def failed() -> Simulation:
+    sim = training()
+    sim.fail_pod("train", 1, exit_code=64)
+    return sim
+
+
+@pytest.mark.parametrize("finished", [completed, failed])
+def test_a_terminal_status_never_changes(finished: object) -> None:
+    sim = finished()  # type: ignore[operator]
+    status, created = sim.job.status, list(sim.created)
+
+    sim.wait(3600)
+    sim.observed = EVERYTHING_GONE
+    sim.edit(suspend=True)
+    sim.wait(3600)
+    sim.edit(suspend=False, active_deadline_seconds=1)
+    sim.wait(3600)
+
+    assert sim.job.status == status
+    assert sim.created == created
+
+
+def test_children_that_outlive_a_failed_job_are_deleted() -> None:
+    sim = training()
+    children = sim.observed
+    sim.fail_pod("train", 1, exit_code=64)
+
+    sim.observed = children
+    made = sim.plan()
+
+    assert {child.name for child in made.delete} == {"roberta-zh-0a1b2-train-0"}
+    assert {child.kind for child in made.delete} == {"Job", "Service", "ConfigMap"}
+
+
+def test_a_spec_that_cannot_work_fails_with_every_reason_and_no_child() -> None:
+    job = make_job(
+        training={"globalBatchSize": 7, "maxSteps": 10},
+        workers={"replicas": 2, "podTemplate": {"spec": {"restartPolicy": "OnFailure"}}},
+    )
+    sim = Simulation(job)
+
+    sim.settle()
+
+    assert sim.phase() is Phase.FAILED
+    assert sim.condition("Accepted").status == "False"
+    failed = sim.condition("Failed")
+    assert failed.reason == "UserError"
+    assert "spec.workers.podTemplate.spec.restartPolicy" in failed.message
+    assert "globalBatchSize" in failed.message
+    assert sim.created == []
+
+
+def test_a_job_without_any_storage_is_refused() -> None:
+    data = make_job().model_dump(mode="json", by_alias=True, exclude_unset=True)
+    del data["spec"]["storage"]
+    sim = Simulation(PretrainJob.model_validate(data))
+
+    sim.settle()
+
+    assert "spec.storage" in sim.condition("Failed").message
+
+
+def test_a_spec_that_was_accepted_is_not_judged_again() -> None:
+    sim = training()
+    condition = sim.condition("Accepted")
+
+    sim.wait(60)
+
+    assert sim.condition("Accepted") == condition
+    assert condition.observed_generation == 1
+
+
+def test_a_bad_edit_does_not_end_what_runs_and_a_good_one_mends_it() -> None:
+    sim = training()
+    good = sim.job.spec.workers
+    bad = good.model_copy(update={"pod_template": {"spec": []}})
+
+    sim.edit(workers=bad)
+    sim.settle()
+    assert sim.condition("Accepted").status == "False"
+    assert sim.phase() is Phase.TRAINING
+
+    sim.fail_pod("train", 1, exit_code=71)
+    sim.wait(60)
+    assert "spec.workers.podTemplate.spec" in sim.job.status.blocked_by
+    assert sim.child_names("train") == []
+
+    sim.edit(workers=good)
+    sim.settle()
+    assert sim.condition("Accepted").status == "True"
+    assert sim.child("train").attempt == 1
+
+
+def test_a_transition_time_moves_only_with_its_status() -> None:
+    sim = training()
+    before = sim.condition("Running")
+
+    sim.wait(10)
+    sim.progress(100)
+    assert sim.condition("Running").last_transition_time == before.last_transition_time
+
+    sim.wait(10)
+    sim.fail_pod("train", 1, exit_code=71)
+    assert sim.condition("Running").last_transition_time == sim.now
+
+
+def test_a_job_that_is_being_deleted_is_left_alone() -> None:
+    sim = training()
+    metadata = sim.job.metadata.model_copy(update={"deletion_timestamp": START})
+    sim.job = sim.job.model_copy(update={"metadata": metadata})
+
+    made = plan(sim.job, replace(sim.observed, jobs=()), sim.now, Settings())
+
+    assert made.apply == ()
+    assert made.delete == ()
+    assert made.events == ()
+    assert made.status == sim.job.status
