@@ -1,0 +1,1 @@
+"""Models: built from the specification, their padded vocabulary, parameter groups and cost."""

@@ -1,0 +1,1 @@
+"""Training: the loop, its data, engine, figures and failures."""
