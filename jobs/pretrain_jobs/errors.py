@@ -80,3 +80,15 @@ class PreemptedError(StageError):
     """The process was asked to stop."""
 
     cause = Cause.PREEMPTED
+
+
+class OutOfMemoryError(StageError):
+    """A process reached its memory limit."""
+
+    cause = Cause.OUT_OF_MEMORY
+
+
+class HangError(StageError):
+    """A process makes no progress although nothing failed."""
+
+    cause = Cause.HANG

@@ -1,0 +1,36 @@
+"""Copying and hashing byte streams, in bounded memory."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from pretrain_jobs.storage.base import Progress
+
+CHUNK_BYTES = 1 << 20
+
+
+def chunks(stream: BinaryIO) -> Iterator[bytes]:
+    """What a stream still holds, a mebibyte at a time."""
+    while chunk := stream.read(CHUNK_BYTES):
+        yield chunk
+
+
+def copy_hashed(source: BinaryIO, target: BinaryIO, *, progress: Progress | None = None) -> str:
+    """Copy all that a stream still holds to another one; returns its SHA-256 in hex."""
+    digest = hashlib.sha256()
+    for chunk in chunks(source):
+        target.write(chunk)
+        digest.update(chunk)
+        if progress:
+            progress(len(chunk))
+    return digest.hexdigest()
+
+
+def sha256_of(stream: BinaryIO) -> str:
+    """SHA-256, in hex, of all that a stream still holds."""
+    digest = hashlib.sha256()
+    for chunk in chunks(stream):
+        digest.update(chunk)
+    return digest.hexdigest()

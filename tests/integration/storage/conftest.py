@@ -1,0 +1,67 @@
+"""The stores that the conformance suite runs against, and the servers behind them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pretrain_api.spec.storage import StorageSpec
+from pretrain_jobs.storage import ObjectStore, open_store
+from pretrain_jobs.storage.s3_client import renew_clients
+from pretrain_testing.s3 import S3Server, rclone_server, weed_server
+
+BUCKET = "tests"
+_numbers = itertools.count()
+
+MakeStore = Callable[[str], ObjectStore]
+
+
+@pytest.fixture(scope="session")
+def weed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with weed_server(tmp_path_factory.mktemp("weed")) as server:
+        server.create_bucket(BUCKET)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    with rclone_server(tmp_path_factory.mktemp("rclone")) as server:
+        server.create_bucket(BUCKET)
+        yield server
+
+
+@pytest.fixture
+def weed_storage(weed: S3Server, monkeypatch: pytest.MonkeyPatch) -> StorageSpec:
+    """An empty prefix on SeaweedFS, its credentials in the environment."""
+    return fresh_storage(weed, monkeypatch)
+
+
+@pytest.fixture(params=["file", "weed", "rclone"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which store: a directory, SeaweedFS, or rclone."""
+    return str(request.param)
+
+
+@pytest.fixture
+def storage(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> StorageSpec:
+    """An empty storage of each kind in turn."""
+    if kind == "file":
+        return StorageSpec(uri=(tmp_path / "store").as_uri())
+    return fresh_storage(request.getfixturevalue(kind), monkeypatch)
+
+
+@pytest.fixture
+def store(storage: StorageSpec) -> ObjectStore:
+    """A store rooted two levels below the top of an empty storage."""
+    return open_store(storage, "jobs/demo")
+
+
+def fresh_storage(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> StorageSpec:
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    renew_clients()
+    return server.storage(BUCKET, f"test-{next(_numbers)}")
