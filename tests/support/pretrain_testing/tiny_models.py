@@ -70,7 +70,7 @@ def write_model(directory: Path, architecture: str, *, seed: int = 0, **override
     """A model directory with tokenizer, training.json and eval_results.json."""
     spec = TokenizerTrainingSpec(vocab_size=400, lowercase=False)
     train_tokenizer(texts(), spec, architecture=architecture).save(directory)
-    auto = AutoModelForCausalLM if architecture in CAUSAL else AutoModelForMaskedLM
+    auto: Any = AutoModelForCausalLM if architecture in CAUSAL else AutoModelForMaskedLM
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = auto.from_config(

@@ -1,0 +1,1 @@
+"""Evaluation: fine-tuning on labelled tasks, from trained and from random weights."""

@@ -1,0 +1,1 @@
+"""Export: the trained model as a Hugging Face directory that is known to load."""

@@ -1,0 +1,1 @@
+"""Tokenizers: trained, loaded and described without torch or transformers."""
