@@ -1,0 +1,1 @@
+"""From raw text to token shards: sources, slices, readers, cleaning, sentences, words, tokens."""

@@ -1,0 +1,1 @@
+"""Formats of token datasets, one module each."""
