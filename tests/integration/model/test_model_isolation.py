@@ -12,7 +12,7 @@ from pretrain_jobs.errors import UserError
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.objectives.select import build_objective
 from pretrain_jobs.objectives.tensors import check_isolation, label_tensor, model_inputs
-from pretrain_testing.tiny_models import ENCODERS, SIZES, tiny_model, tokens_of
+from pretrain_testing.tiny_architectures import ENCODERS, SIZES, tiny_model, tokens_of
 from pretrain_testing.token_shards import memory_shards
 from transformers import PreTrainedModel
 

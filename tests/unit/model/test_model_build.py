@@ -6,7 +6,7 @@ from pretrain_api.spec.model import ModelSpec
 from pretrain_jobs.errors import UserError
 from pretrain_jobs.model.build import build_config, build_model, load_initial
 from pretrain_jobs.tokenizer.special import SpecialTokens
-from pretrain_testing.tiny_models import SIZES, tiny_model, tiny_spec, tokens_of
+from pretrain_testing.tiny_architectures import SIZES, tiny_model, tiny_spec, tokens_of
 
 ARCHITECTURES = list(SIZES)
 

@@ -5,7 +5,7 @@ import torch
 from pretrain_jobs.model.flops import flops_model
 from pretrain_jobs.model.padding import hide_padding, padded_size, resize_vocabulary
 from pretrain_jobs.model.parameters import count_parameters, optimizer_groups, split_parameters
-from pretrain_testing.tiny_models import SIZES, tiny_model
+from pretrain_testing.tiny_architectures import SIZES, tiny_model
 from torch.nn.functional import cross_entropy
 
 ARCHITECTURES = list(SIZES)

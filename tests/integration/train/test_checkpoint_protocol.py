@@ -1,0 +1,200 @@
+"""Checkpoints of two ranks as real processes: killed at every point, damaged, refused.
+
+About 25 s.
+"""
+
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pretrain_jobs.checkpoint.layout import group_keys
+from pretrain_testing import toy_checkpoints as toy
+from pretrain_testing.ranks import RankResult, run_ranks, values_of
+from pretrain_testing.toy_checkpoints import ToySettings
+
+EVERY_RANK = (
+    "before_snapshot",
+    "after_snapshot",
+    "during_local_write",
+    "after_local_write",
+    "during_rank_upload",
+    "after_rank_upload",
+    "after_rank_manifest",
+)
+COMMITTED = ("after_commit", "after_latest", "during_retention", "after_retention")
+COORDINATOR = ("before_commit", *COMMITTED)
+
+
+def committed_steps(settings: ToySettings) -> list[int]:
+    listing = group_keys(info.key for info in settings.store.list("step-"))
+    return sorted(listed.key.step for listed in listing if listed.committed)
+
+
+def newest_commit(settings: ToySettings) -> Path:
+    return max((settings.root / "store").glob("step-*/*/COMMIT"))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """Both ranks after three steps that nothing disturbed."""
+    settings = ToySettings(tmp_path_factory.mktemp("undisturbed"))
+    values: list[dict[str, Any]] = values_of(run_ranks(toy.save_each, 2, settings, [1, 2, 3]))
+    return values
+
+
+@pytest.mark.parametrize(
+    ("point", "victim"),
+    [(point, victim) for point in EVERY_RANK for victim in (0, 1)]
+    + [(point, 0) for point in COORDINATOR],
+)
+def test_after_a_kill_at_any_point_the_next_attempt_goes_on_as_if_nothing_had_been(
+    tmp_path: Path, undisturbed: list[dict[str, Any]], point: str, victim: int
+) -> None:
+    settings = ToySettings(tmp_path, keep_last=1)
+    killed = run_ranks(toy.die_in_second_save, 2, settings, point, victim)
+    assert killed[victim].signal == signal.SIGKILL
+    assert killed[1 - victim].cause == "Infrastructure"
+
+    resumed = 2 if point in COMMITTED else 1
+    steps = list(range(resumed + 1, 4))
+    states = values_of(run_ranks(toy.save_each, 2, settings, steps))
+
+    for state, expected in zip(states, undisturbed, strict=True):
+        assert {**state, "warnings": []} == expected
+    leftovers = [path for path in (tmp_path / "store").rglob("*/000001-*") if path.is_dir()]
+    assert all((path / "COMMIT").exists() for path in leftovers)
+    assert committed_steps(settings)[-1] == 3
+
+
+def test_commit_is_written_after_every_manifest(tmp_path: Path) -> None:
+    settings = ToySettings(tmp_path)
+    values_of(run_ranks(toy.save_each, 2, settings, [1]))
+
+    commit = newest_commit(settings)
+    others = [path for path in commit.parent.rglob("*") if path.is_file() and path != commit]
+    assert {path.name for path in others} >= {"00000.json", "00001.json"}
+    assert all(path.stat().st_mtime_ns <= commit.stat().st_mtime_ns for path in others)
+
+
+def _flip_a_byte(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def _truncate(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:1000])
+
+
+OWN_FILE = "rank-00001/zero_pp_rank_1_mp_rank_00_optim_states.pt"
+SHARED_FILE = "rank-00000/mp_rank_00_model_states.pt"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "reason"),
+    [
+        ("COMMIT", Path.unlink, "it has no COMMIT"),
+        ("COMMIT", _truncate, "COMMIT is damaged"),
+        (OWN_FILE, Path.unlink, "rank 1: rank-00001/zero_pp_rank_1.* is missing"),
+        (OWN_FILE, _truncate, "rank 1: rank-00001/zero_pp_rank_1.* has 1000 bytes instead of"),
+        (SHARED_FILE, _flip_a_byte, "rank 0: rank-00000/mp_rank_00.* has another SHA-256"),
+        ("rank-00001/rank.json", _flip_a_byte, "rank 1: rank-00001/rank.json has another SHA-256"),
+    ],
+    ids=["no COMMIT", "COMMIT cut", "file missing", "file cut", "byte flipped", "rank's state"],
+)
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_says_so(
+    tmp_path: Path, name: str, damage: Callable[[Path], None], reason: str
+) -> None:
+    settings = ToySettings(tmp_path)
+    values_of(run_ranks(toy.save_each, 2, settings, [1, 2]))
+    damage(newest_commit(settings).parent / name)
+
+    states = values_of(run_ranks(toy.restore_only, 2, settings))
+
+    assert [state["step"] for state in states] == [1, 1]
+    assert states[0]["warnings"] == states[1]["warnings"]
+    (warning,) = states[0]["warnings"]
+    assert warning.startswith("the checkpoint of step 2 (generation 1) is not used: ")
+    assert states[1]["weights"] == 1.0
+    assert re.search(reason, warning)
+
+
+def causes(results: list[RankResult]) -> list[str]:
+    return [result.cause for result in results]
+
+
+def test_when_commits_exist_and_none_is_sound_nothing_starts_afresh(tmp_path: Path) -> None:
+    settings = ToySettings(tmp_path)
+    values_of(run_ranks(toy.save_each, 2, settings, [1, 2]))
+    for commit in (tmp_path / "store").glob("step-*/*/COMMIT"):
+        _flip_a_byte(commit.parent / OWN_FILE)
+
+    results = run_ranks(toy.restore_only, 2, settings)
+
+    assert causes(results) == ["CheckpointUnusable"] * 2
+    assert "2 committed checkpoints lie under" in results[0].error
+    assert "step 2: rank 1" in results[1].error
+
+
+def test_a_checkpoint_of_another_run_is_neither_used_nor_deleted(tmp_path: Path) -> None:
+    other = ToySettings(tmp_path, lineage="other")
+    values_of(run_ranks(toy.save_each, 2, other, [500, 600, 700]))
+    own = ToySettings(tmp_path, keep_last=1)
+
+    states = values_of(run_ranks(toy.save_each, 2, own, [100, 200]))
+
+    assert "belongs to a run with another model" in states[0]["warnings"][0]
+    assert states[0]["weights"] == 2.0
+    assert committed_steps(own) == [200, 600, 700]
+
+
+def test_another_number_of_ranks_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    settings = ToySettings(tmp_path)
+    values_of(run_ranks(toy.save_each, 2, settings, [1]))
+
+    (result,) = run_ranks(toy.restore_only, 1, settings)
+
+    assert result.cause == "UserError"
+    assert "written by 2 ranks and this job has 1" in result.error
+
+
+def test_a_rank_without_room_fails_that_save_alone(tmp_path: Path) -> None:
+    settings = ToySettings(tmp_path)
+
+    values = values_of(run_ranks(toy.fill_the_disk_once, 2, settings))
+
+    for value in values:
+        assert value["failure"].startswith("rank 1: no space while writing")
+        assert (value["failures"], value["later"], value["left"]) == (1, "", [])
+    assert committed_steps(settings) == [1, 3]
+
+
+def test_an_attempt_that_was_replaced_stops_and_commits_nothing(tmp_path: Path) -> None:
+    settings = ToySettings(tmp_path)
+
+    results = run_ranks(toy.save_after_a_newer_attempt, 2, settings)
+
+    assert causes(results) == ["Infrastructure"] * 2
+    assert "was replaced by generation 2" in results[1].error
+    assert committed_steps(settings) == []
+
+
+def test_a_state_that_is_not_finite_is_not_committed(tmp_path: Path) -> None:
+    settings = ToySettings(tmp_path)
+
+    results = run_ranks(toy.save_a_bad_state, 2, settings)
+
+    assert causes(results) == ["NonFinite"] * 2
+    assert "not finite on rank 1" in results[0].error
+    assert committed_steps(settings) == []
+
+
+def test_keeping_one_checkpoint_leaves_exactly_one_after_the_last_step(tmp_path: Path) -> None:
+    settings = ToySettings(tmp_path, keep_last=1)
+    values_of(run_ranks(toy.save_each, 2, settings, [1, 2]))
+    values_of(run_ranks(toy.save_the_last, 2, settings, 3))
+
+    assert committed_steps(settings) == [3]

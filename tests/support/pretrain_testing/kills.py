@@ -1,0 +1,276 @@
+"""Kill a running job at seeded random moments and compare it with one left alone.
+
+Used by the tests with a small job and by `make kill-demo` with the quickstart. The promise under
+test: the same command finishes the job, the exported weights are byte-identical to those of a
+run left alone, and no sample is repeated or skipped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+import yaml
+
+Victim = Literal["one worker", "all workers", "the whole tree", "the command", "the launcher"]
+Moment = Literal["preprocessing", "training", "a save", "evaluation"]
+POLL_SECONDS = 0.02
+RUN_LIMIT = 12
+"""Starts of the command that may be needed after the last kill; one is enough if all is well."""
+
+
+@dataclass(frozen=True)
+class Kill:
+    """Send SIGKILL to `victim` at `moment`; in training, once `step` is reached."""
+
+    moment: Moment
+    victim: Victim
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Workdir:
+    """Where one run of the job keeps its files."""
+
+    path: Path
+
+    @property
+    def ledger(self) -> Path:
+        return self.path.parent / f"{self.path.name}-ledger"
+
+    @property
+    def storage(self) -> Path:
+        return self.path / "storage"
+
+    @property
+    def weights(self) -> Path:
+        return self.path / "export" / "model.safetensors"
+
+    def status(self) -> dict[str, object]:
+        """The status that the command wrote last; empty before the first."""
+        try:
+            document = yaml.safe_load((self.path / "pretrainjob.yaml").read_text())
+        except FileNotFoundError:
+            return {}
+        status = (document or {}).get("status") or {}
+        assert isinstance(status, dict)
+        return status
+
+
+def seeded_kills(*, seed: int, max_steps: int, count: int = 10) -> list[Kill]:
+    """`count` kills over all stages; training gets most, its steps in ascending order."""
+    random_source = random.Random(seed)
+    victims: tuple[Victim, ...] = (
+        "one worker",
+        "all workers",
+        "the whole tree",
+        "the command",
+        "the launcher",
+    )
+    outside: tuple[Victim, ...] = ("the whole tree", "the command")
+    in_training = count - 4
+    steps = sorted(random_source.sample(range(2, max_steps - 1), in_training + 1))
+    training: list[Kill] = [
+        Kill("training", victims[number % len(victims)], step)
+        for number, step in enumerate(steps[:-1])
+    ]
+    training.insert(in_training // 2, Kill("a save", random_source.choice(victims[:3])))
+    training.append(Kill("a save", "all workers", steps[-1]))
+    return [
+        Kill("preprocessing", random_source.choice(outside)),
+        *training,
+        Kill("evaluation", random_source.choice(outside)),
+    ]
+
+
+def run_undisturbed(manifest: Path, workdir: Workdir) -> None:
+    """Run the job to its end."""
+    process = _start(manifest, workdir)
+    output = process.communicate()[0]
+    assert process.returncode == 0, f"the undisturbed run failed:\n{output}"
+
+
+def run_killed(manifest: Path, workdir: Workdir, kills: Sequence[Kill]) -> list[str]:
+    """Run the job and carry out the kills in order; returns what was done, a line each."""
+    pending = list(kills)
+    done: list[str] = []
+    for _ in range(len(kills) + RUN_LIMIT):
+        process = _start(manifest, workdir)
+        while pending and _wait_for(pending[0], process, workdir):
+            kill = pending.pop(0)
+            hit = _carry_out(kill, process)
+            done.append(f"{kill.victim} in {kill.moment} at {_position(workdir)}: {hit} processes")
+            if kill.victim in ("the whole tree", "the command"):
+                break
+        output = process.communicate()[0]
+        if process.returncode == 0:
+            assert not pending, f"the job ended before these moments came: {pending}"
+            return done
+        assert process.returncode == -signal.SIGKILL, f"the command gave up:\n{output}"
+    raise AssertionError(f"the job did not end; killed: {done}")
+
+
+def effective_ledger(workdir: Workdir) -> dict[tuple[int, int], list[int]]:
+    """Sample ids by (step, rank); a step run again after a kill must repeat the same ids."""
+    entries: dict[tuple[int, int], list[int]] = {}
+    for step, rank, ids in _ledger_entries(workdir.ledger):
+        assert entries.setdefault((step, rank), ids) == ids, f"step {step} of rank {rank} changed"
+    return entries
+
+
+def compare(killed: Workdir, undisturbed: Workdir) -> None:
+    """Assert that both runs exported the same bytes and trained on the same samples."""
+    assert killed.weights.read_bytes() == undisturbed.weights.read_bytes(), "weights differ"
+    assert effective_ledger(killed) == effective_ledger(undisturbed), "ledgers differ"
+
+
+def _ledger_entries(directory: Path) -> Iterator[tuple[int, int, list[int]]]:
+    for file in sorted(directory.glob("*.jsonl")):
+        lines = file.read_text().split("\n")
+        for line in lines[:-1]:
+            entry = json.loads(line)
+            yield entry["step"], entry["rank"], entry["samples"]
+
+
+def _start(manifest: Path, workdir: Workdir) -> subprocess.Popen[str]:
+    workdir.ledger.mkdir(parents=True, exist_ok=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "pretrainctl", "local", manifest, "--workdir", workdir.path],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PRETRAIN_LEDGER_DIR": str(workdir.ledger)},
+    )
+
+
+def _wait_for(kill: Kill, process: subprocess.Popen[str], workdir: Workdir) -> bool:
+    """Whether the kill's moment came before the command ended."""
+    reached = _condition(kill, process, workdir)
+    while process.poll() is None:
+        if reached():
+            return True
+        time.sleep(POLL_SECONDS)
+    return False
+
+
+def _condition(kill: Kill, process: subprocess.Popen[str], workdir: Workdir) -> Callable[[], bool]:
+    if kill.moment == "preprocessing":
+        return lambda: bool(_processes(process, "preprocess"))
+    if kill.moment == "evaluation":
+        return lambda: bool(_processes(process, "evaluate"))
+    if kill.moment == "training":
+        return lambda: (
+            last_step(workdir) >= kill.step and len(_processes(process, "train-worker")) > 1
+        )
+    return lambda: (
+        last_step(workdir) >= kill.step
+        and _save_in_progress(workdir)
+        and bool(_processes(process, "train-worker"))
+    )
+
+
+def last_step(workdir: Workdir) -> int:
+    """The newest step in the ledger of any rank; 0 before the first."""
+    return max((step for step, _, _ in _ledger_entries(workdir.ledger)), default=0)
+
+
+def _save_in_progress(workdir: Workdir) -> bool:
+    """Whether the newest step's directory has files and no COMMIT."""
+    steps = sorted(workdir.storage.glob("checkpoints/*/step-*"))
+    return bool(steps) and not any(steps[-1].rglob("COMMIT"))
+
+
+def _processes(process: subprocess.Popen[str], stage: str) -> list[psutil.Process]:
+    """The command's descendants that run `python -m pretrain_jobs <stage>`, not torchrun."""
+    return [child for child in _descendants(process) if _runs(child, stage)]
+
+
+def _runs(process: psutil.Process, stage: str) -> bool:
+    try:
+        words = process.cmdline()
+    except psutil.Error:
+        return False
+    pairs = itertools.pairwise(words)
+    return ("pretrain_jobs", stage) in pairs and not any("torch.distributed" in w for w in words)
+
+
+def _descendants(process: subprocess.Popen[str]) -> list[psutil.Process]:
+    try:
+        return psutil.Process(process.pid).children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def _carry_out(kill: Kill, process: subprocess.Popen[str]) -> int:
+    """Kill at once; returns how many processes were hit."""
+    targets = _targets(kill.victim, process)
+    for target in targets:
+        try:
+            os.kill(target, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    return len(targets)
+
+
+def _targets(victim: Victim, process: subprocess.Popen[str]) -> list[int]:
+    if victim == "the command":
+        return [process.pid]
+    if victim == "the whole tree":
+        return [process.pid, *(child.pid for child in _descendants(process))]
+    if victim == "the launcher":
+        return [child.pid for child in _processes(process, "train")][:1]
+    workers = [child.pid for child in _processes(process, "train-worker")]
+    return workers[:1] if victim == "one worker" else workers
+
+
+def _position(workdir: Workdir) -> str:
+    return f"step {last_step(workdir)}"
+
+
+def main() -> None:
+    """Run a sample twice, once killed ten times, and print what was done and found."""
+    options = _parse()
+    shutil.rmtree(options.workdir / "undisturbed", ignore_errors=True)
+    shutil.rmtree(options.workdir / "killed", ignore_errors=True)
+    runs = [Workdir(options.workdir / name) for name in ("undisturbed", "killed")]
+    for run in runs:
+        shutil.rmtree(run.ledger, ignore_errors=True)
+        shutil.copytree(options.data, run.storage)
+    max_steps = yaml.safe_load(options.manifest.read_text())["spec"]["training"]["maxSteps"]
+    kills = seeded_kills(seed=options.seed, max_steps=max_steps)
+    print("running the job undisturbed ...", flush=True)
+    run_undisturbed(options.manifest, runs[0])
+    print("running it again, killed ten times ...", flush=True)
+    for line in run_killed(options.manifest, runs[1], kills):
+        print(f"  killed {line}")
+    compare(runs[1], runs[0])
+    steps = len({step for step, _ in effective_ledger(runs[1])})
+    print(f"weights byte-identical; {steps} steps, no sample repeated or skipped")
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("manifest", type=Path)
+    parser.add_argument("--data", type=Path, required=True, help="storage with the corpus in it")
+    parser.add_argument("--workdir", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

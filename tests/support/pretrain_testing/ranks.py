@@ -1,0 +1,105 @@
+"""Ranks of a process group as real processes that start in a moment.
+
+A fork server imports torch, DeepSpeed and transformers once; each rank is forked from it. For
+tests of what ranks do together; the launcher's own command is `training`'s subject.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from pretrain_jobs.errors import StageError
+
+from pretrain_testing.training import free_port
+
+PATIENCE_SECONDS = 120.0
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(["pretrain_jobs.train.main", "pretrain_testing.toy_checkpoints"])
+
+
+@dataclass(frozen=True)
+class RankResult:
+    """How a rank ended: its value, or the error that it raised, or the signal that killed it."""
+
+    value: Any = None
+    error: str = ""
+    cause: str = ""
+    signal: int = 0
+
+
+def run_ranks(function: Callable[..., Any], world_size: int, *arguments: Any) -> list[RankResult]:
+    """Call `function(ranks, *arguments)` on every rank; `function` must be importable."""
+    port = free_port()
+    started = []
+    for rank in range(world_size):
+        receiver, sender = _CONTEXT.Pipe(duplex=False)
+        process = _CONTEXT.Process(
+            target=_main,
+            args=(sender, function, arguments),
+            kwargs={"rank": rank, "world_size": world_size, "port": port},
+        )
+        process.start()
+        sender.close()
+        started.append((process, receiver))
+    results = [_receive(receiver) for _, receiver in started]
+    for process, _ in started:
+        process.join(PATIENCE_SECONDS)
+    return [
+        result or RankResult(signal=-(process.exitcode or 0))
+        for result, (process, _) in zip(results, started, strict=True)
+    ]
+
+
+def values_of(results: list[RankResult]) -> list[Any]:
+    """The values of ranks that all came to their end."""
+    for rank, result in enumerate(results):
+        assert not result.error, f"rank {rank}: {result.error}"
+        assert not result.signal, f"rank {rank} was killed by signal {result.signal}"
+    return [result.value for result in results]
+
+
+def _receive(receiver: Connection) -> RankResult | None:
+    assert wait([receiver], PATIENCE_SECONDS), "a rank hangs"
+    try:
+        result: RankResult = receiver.recv()
+    except EOFError:
+        return None
+    return result
+
+
+def _main(
+    sender: Connection,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    *,
+    rank: int,
+    world_size: int,
+    port: int,
+) -> None:
+    os.environ |= {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(world_size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+    import torch
+    from pretrain_jobs.train.ranks import Place, process_group
+
+    torch.set_num_threads(1)
+    try:
+        place = Place.from_environment(os.environ)
+        with process_group(place, device="cpu", timeout_seconds=60) as ranks:
+            sender.send(RankResult(value=function(ranks, *arguments)))
+    except StageError as error:
+        sender.send(RankResult(error=str(error), cause=error.cause.value))
+    except BaseException:
+        sender.send(RankResult(error=traceback.format_exc()))
+        raise

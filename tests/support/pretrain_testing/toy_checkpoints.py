@@ -1,0 +1,230 @@
+"""A run that only counts, with real checkpoints: for tests of the protocol without a model."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import torch
+from pretrain_api.spec.lifecycle import CheckpointSpec
+from pretrain_api.spec.storage import StorageSpec
+from pretrain_jobs.checkpoint import snapshot
+from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
+from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.random_state import restore_random_state
+from pretrain_jobs.checkpoint.restore import Restoration, restore
+from pretrain_jobs.checkpoint.save import Lineage, Saver
+from pretrain_jobs.dataset.order import Cursor
+from pretrain_jobs.storage import ObjectStore, open_store
+from pretrain_jobs.train.keeper import Keeper
+from pretrain_jobs.train.ranks import Ranks
+from pretrain_jobs.train.state import Progress
+
+SIZE = 20_000
+
+
+class ToyEngine:
+    """Has what the checkpoint package uses of a DeepSpeed engine at ZeRO stage 1."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.weights = torch.zeros(SIZE)
+        self.moments = torch.zeros(SIZE)
+        self.checkpoint_engine: Any = None
+        snapshot.prepare(self)
+
+    def step(self) -> None:
+        self.weights += 1.0
+        self.moments += torch.rand(SIZE) + self.rank
+
+    def save_checkpoint(self, directory: str, *, tag: str, save_latest: bool) -> None:
+        assert directory
+        assert not save_latest
+        self.checkpoint_engine.create(None)
+        if self.rank == 0:
+            self.checkpoint_engine.save({"weights": self.weights}, f"{tag}/{snapshot.SHARED_FILE}")
+        self.checkpoint_engine.save({"moments": self.moments}, f"{tag}/{self._own_file}")
+
+    def load_checkpoint(self, directory: str, tag: str) -> None:
+        place = Path(directory) / tag
+        load = self.checkpoint_engine.load
+        self.weights = load(str(place / snapshot.SHARED_FILE))["weights"]
+        self.moments = load(str(place / self._own_file))["moments"]
+
+    @property
+    def _own_file(self) -> str:
+        return f"zero_pp_rank_{self.rank}_mp_rank_00_optim_states.pt"
+
+
+@dataclass
+class ToyRun:
+    """One attempt of one rank, after its start."""
+
+    ranks: Ranks
+    engine: ToyEngine
+    keeper: Keeper
+    progress: Progress
+    restoration: Restoration
+
+    def train(self, steps: Sequence[int]) -> None:
+        for step in steps:
+            self.engine.step()
+            self.progress = Progress(step=step, cursor=self.progress.cursor)
+
+    def save(self, *, last: bool = False) -> str:
+        return self.keeper.save(self.progress, last=last).failure
+
+
+@dataclass(frozen=True)
+class ToySettings:
+    """Where and how a toy run keeps its checkpoints."""
+
+    root: Path
+    lineage: str = "own"
+    keep_last: int = 2
+    spec: CheckpointSpec = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "spec", CheckpointSpec(keep_last=self.keep_last))
+
+    @property
+    def store(self) -> ObjectStore:
+        return open_store(StorageSpec(uri=f"file://{self.root}/store"))
+
+
+def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
+    """Claim, restore and make ready, as training does."""
+    store, engine = settings.store, ToyEngine(ranks.rank)
+    torch.manual_seed(ranks.rank)
+    failpoints = Failpoints()
+    own = Generation(0, uuid4().hex)
+    if ranks.rank == 0:
+        own = claim(store, attempt=own.attempt, lineage=settings.lineage)
+    generation = ranks.broadcast(own)
+    scratch = settings.root / f"scratch-{generation.number}"
+    restoration = restore(store, ranks, engine, lineage=settings.lineage, scratch=scratch)
+    restored = restoration.restored
+    saver = Saver(
+        store=store,
+        group=ranks,
+        generation=generation,
+        lineage=Lineage(settings.lineage, zero_stage=1, versions={}),
+        engine=engine,
+        scratch=scratch,
+        failpoints=failpoints,
+        clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    retention = None
+    if ranks.rank == 0:
+        sweep_abandoned(store, generation, failpoints)
+        retention = Retention(
+            store,
+            settings.spec,
+            failpoints,
+            commits=set(restoration.commits),
+            damaged=set(restoration.damaged),
+            resumed_from=restored.commit.key if restored else None,
+        )
+    progress = Progress(step=0, cursor=Cursor("toy", seed=1, samples_per_epoch=10))
+    if restored:
+        progress = Progress.from_json(restored.trainer)
+        restore_random_state(restored.rank_state)
+    return ToyRun(
+        ranks, engine, Keeper(settings.spec, saver, retention, lambda: 0.0), progress, restoration
+    )
+
+
+def state_of(run: ToyRun) -> dict[str, Any]:
+    """What a test compares: step, weights and moments, the next random number, warnings."""
+    return {
+        "step": run.progress.step,
+        "weights": float(run.engine.weights[0]),
+        "moments": run.engine.moments.sum(dtype=torch.float64).item(),
+        "random": torch.rand(1).item(),
+        "warnings": list(run.restoration.warnings),
+    }
+
+
+def save_each(ranks: Ranks, settings: ToySettings, steps: Sequence[int]) -> dict[str, Any]:
+    """Restore, then train and save these steps; the state at the end."""
+    run = start(ranks, settings)
+    for step in steps:
+        run.train([step])
+        assert not run.save()
+    return state_of(run)
+
+
+def save_the_last(ranks: Ranks, settings: ToySettings, step: int) -> None:
+    """Restore, train one step and save it as the run's last."""
+    run = start(ranks, settings)
+    run.train([step])
+    assert not run.save(last=True)
+
+
+def restore_only(ranks: Ranks, settings: ToySettings) -> dict[str, Any]:
+    """Restore; the state that was restored."""
+    return state_of(start(ranks, settings))
+
+
+def die_in_second_save(ranks: Ranks, settings: ToySettings, point: str, victim: int) -> None:
+    """Save step 1, then die at a failpoint in the save of step 2."""
+    run = start(ranks, settings)
+    run.train([1])
+    assert not run.save()
+    run.train([2])
+    if ranks.rank == victim:
+        armed = Failpoints(f"{point}:kill")
+        run.keeper.saver.failpoints = armed
+        if run.keeper.retention is not None:
+            run.keeper.retention.failpoints = armed
+    run.save()
+    ranks.gather(None)
+
+
+def fill_the_disk_once(ranks: Ranks, settings: ToySettings) -> dict[str, Any]:
+    """Save step 1; let rank 1 have no room in the save of step 2; save step 3."""
+    run = start(ranks, settings)
+    run.train([1])
+    assert not run.save()
+    run.train([2])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if ranks.rank == 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE, hard))
+    failure = run.save()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    committed = [info.key for info in settings.store.list("step-000000002")]
+    left = [path.name for path in settings.root.rglob("*") if path.name.startswith(".pretrain-tmp")]
+    ranks.gather(None)
+    run.train([3])
+    return {
+        "failure": failure,
+        "failures": run.keeper.saver.failures,
+        "committed": committed,
+        "left": left,
+        "later": run.save(),
+    }
+
+
+def save_after_a_newer_attempt(ranks: Ranks, settings: ToySettings) -> None:
+    """Start, let a newer attempt claim its generation, then save."""
+    run = start(ranks, settings)
+    run.train([1])
+    if ranks.rank == 0:
+        claim(settings.store, attempt=uuid4().hex, lineage="own")
+    ranks.gather(None)
+    run.save()
+
+
+def save_a_bad_state(ranks: Ranks, settings: ToySettings) -> None:
+    """Save a state in which rank 1 has a NaN."""
+    run = start(ranks, settings)
+    run.train([1])
+    if ranks.rank == 1:
+        run.engine.moments[5] = float("nan")
+    run.save()

@@ -1,0 +1,324 @@
+"""A small training run as real processes: its dataset, configs, launchers, and what they leave.
+
+The dataset is made-up tokens under a real tokenizer; only the launcher's command is used to run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pretrain_api.reports import PROGRESS_FILE_ENV, TERMINATION_LOG_ENV, StageReport
+from pretrain_api.spec.lifecycle import CheckpointSpec
+from pretrain_api.spec.model import ModelSpec
+from pretrain_api.spec.objective import ClmSpec, MlmSpec, ObjectiveSpec
+from pretrain_api.spec.preprocess import PackingSpec, PreprocessSpec
+from pretrain_api.spec.storage import StorageSpec
+from pretrain_api.spec.training import TrainingSpec
+from pretrain_api.spec.workers import WorkersSpec
+from pretrain_api.stages import JobRef, RendezvousConfig, TrainStageConfig
+from pretrain_jobs.dataset.format.native import Shard, write_shard
+from pretrain_jobs.dataset.manifest import KIND, DatasetManifest, ShardEntry, Split
+from pretrain_jobs.dataset.statistics import CorpusStatistics
+from pretrain_jobs.storage import artifact, open_store
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+
+FINGERPRINT = "0123456789abcdef"
+VOCABULARY = 300
+SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+TINY = {
+    "hidden_size": 32,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+}
+SIZES: dict[str, dict[str, int]] = {
+    "bert": TINY,
+    "gpt2": {"n_embd": 32, "n_layer": 1, "n_head": 2},
+}
+RUN_SECONDS = 300.0
+
+
+def make_dataset(root: Path, *, documents: int = 60, shards: int = 2) -> None:
+    """A committed native dataset of seeded tokens under `root`, with its tokenizer."""
+    store = open_store(StorageSpec(uri=f"file://{root}"))
+    scratch = root.with_name(f"{root.name}-scratch")
+    _write_tokenizer(scratch / "tokenizer")
+    random = np.random.default_rng(7)
+    splits: dict[Split, tuple[ShardEntry, ...]] = {
+        "train": tuple(
+            _write_shard(scratch, f"shards/train-00000-{n:03d}.h5", random, documents)
+            for n in range(shards)
+        ),
+        "validation": (_write_shard(scratch, "shards/validation-00000-000.h5", random, 12),),
+    }
+    manifest = DatasetManifest(
+        fingerprint=FINGERPRINT,
+        tokenizer_sha256="0" * 64,
+        dtype="uint16",
+        vocab_size=VOCABULARY,
+        splits=splits,
+        statistics=CorpusStatistics(),
+    )
+    files = artifact.upload_directory(store, scratch)
+    artifact.commit(store, kind=KIND, fingerprint=FINGERPRINT, files=files, extra=manifest.extra())
+    shutil.rmtree(scratch)
+
+
+def _write_tokenizer(directory: Path) -> None:
+    directory.mkdir(parents=True)
+    names = [*SPECIAL.values(), *(f"w{n}" for n in range(VOCABULARY - len(SPECIAL)))]
+    tokenizer = Tokenizer(WordLevel({name: n for n, name in enumerate(names)}, "[UNK]"))
+    tokenizer.add_special_tokens(list(SPECIAL.values()))
+    tokenizer.save(str(directory / "tokenizer.json"))
+    special = {f"{role}_token": name for role, name in SPECIAL.items()}
+    special |= {"eos_token": "[SEP]"}
+    (directory / "special_tokens_map.json").write_text(json.dumps(special))
+    config = {"tokenizer_class": "PreTrainedTokenizerFast", **special}
+    (directory / "tokenizer_config.json").write_text(json.dumps(config))
+
+
+def _write_shard(
+    scratch: Path, key: str, random: np.random.Generator, documents: int
+) -> ShardEntry:
+    sentences = [random.integers(3, 12, random.integers(1, 5)) for _ in range(documents)]
+    sentence_offsets = np.concatenate([[0], np.cumsum(np.concatenate(sentences))])
+    document_offsets = np.concatenate([[0], np.cumsum([part.sum() for part in sentences])])
+    tokens = random.zipf(1.3, sentence_offsets[-1]) % (VOCABULARY - 5) + 5
+    starts = random.random(len(tokens)) < 0.6
+    starts[sentence_offsets[:-1]] = True
+    shard = Shard(
+        tokens.astype(np.uint16),
+        document_offsets.astype(np.int64),
+        sentence_offsets.astype(np.int64),
+        starts,
+    )
+    path = scratch / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_shard(path, shard)
+    entry = artifact.FileEntry(key, path.stat().st_size, _sha256(path))
+    return ShardEntry(
+        path=key,
+        documents=shard.documents,
+        sentences=shard.sentences,
+        words=shard.words,
+        tokens=len(shard.tokens),
+        bytes=entry.size,
+        sha256=entry.sha256,
+    )
+
+
+def _sha256(path: Path) -> str:
+    import hashlib
+
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a launcher ended."""
+
+    code: int
+    report: StageReport | None
+    output: str
+
+    @property
+    def message(self) -> str:
+        return self.report.message if self.report else ""
+
+
+@dataclass(frozen=True)
+class Bed:
+    """One job in a directory: config fields that tests vary, and its runs."""
+
+    root: Path
+    name: str = "run"
+    architecture: Literal["bert", "gpt2"] = "bert"
+    replicas: int = 1
+    processes: int = 2
+    training: dict[str, Any] = field(default_factory=dict)
+    checkpoint: dict[str, Any] = field(default_factory=dict)
+    model: dict[str, Any] = field(default_factory=dict)
+    rendezvous_seconds: int = 120
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def variant(self, name: str, **changes: Any) -> Bed:
+        """The same with other fields, in a place of its own under the same dataset."""
+        return replace(self, name=name, **changes)
+
+    @property
+    def directory(self) -> Path:
+        return self.root / self.name
+
+    @property
+    def model_directory(self) -> Path:
+        return self.directory / "storage" / "model"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.directory / "storage" / "checkpoints"
+
+    @property
+    def ledger(self) -> Path:
+        return self.directory / "ledger"
+
+    @property
+    def weights(self) -> bytes:
+        return (self.model_directory / "model.safetensors").read_bytes()
+
+    def document(self, name: str) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.model_directory / name).read_bytes())
+        return content
+
+    def log_lines(self) -> list[dict[str, Any]]:
+        text = (self.checkpoints / "logs" / "log.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def commits(self) -> list[Path]:
+        """The COMMIT files, the oldest step first."""
+        return sorted(self.checkpoints.glob("step-*/*/COMMIT"))
+
+    def committed_steps(self) -> list[int]:
+        return [int(path.parents[1].name.removeprefix("step-")) for path in self.commits()]
+
+    def ledger_entries(self) -> dict[tuple[int, int], list[int]]:
+        """Sample ids by step and rank; a step that ran twice must have the same ones."""
+        entries: dict[tuple[int, int], list[int]] = {}
+        for path in sorted(self.ledger.glob("*.jsonl")):
+            for line in path.read_text().splitlines():
+                entry = json.loads(line)
+                key = (entry["step"], entry["rank"])
+                assert entries.setdefault(key, entry["samples"]) == entry["samples"]
+        return entries
+
+    def config(self, *, attempt: int = 0) -> TrainStageConfig:
+        if not (self.root / "dataset").exists():
+            make_dataset(self.root / "dataset")
+        masked = self.architecture == "bert"
+        storage = f"file://{self.directory}/storage"
+        return TrainStageConfig(
+            job=JobRef(namespace="default", name=self.name, uid="5a" * 16),
+            attempt=attempt,
+            storage=StorageSpec(uri=storage),
+            dataset_uri=f"file://{self.root}/dataset",
+            dataset_fingerprint=FINGERPRINT,
+            model_uri=f"{storage}/model",
+            model_fingerprint="fedcba9876543210",
+            checkpoint_uri=f"{storage}/checkpoints",
+            model=ModelSpec(
+                architecture=self.architecture, config=SIZES[self.architecture] | self.model
+            ),
+            objective=ObjectiveSpec(mlm=MlmSpec()) if masked else ObjectiveSpec(clm=ClmSpec()),
+            preprocess=PreprocessSpec(
+                sequence_length=32,
+                packing=PackingSpec(strategy="fullSentences" if masked else "blocks"),
+            ),
+            training=TrainingSpec.model_validate(DEFAULT_TRAINING | self.training),
+            workers=WorkersSpec(
+                replicas=self.replicas, processes_per_worker=self.processes, device="cpu"
+            ),
+            checkpoint=CheckpointSpec.model_validate({"everySteps": 4} | self.checkpoint),
+            rendezvous=RendezvousConfig(
+                host="rank0.example.svc" if self.replicas > 1 else "127.0.0.1",
+                port=free_port(),
+                run_id=f"{self.name}-{attempt}",
+                timeout_seconds=self.rendezvous_seconds,
+            ),
+        )
+
+    def start(self, *, attempt: int = 0, **environment: str) -> Attempt:
+        """Start every node's launcher."""
+        home = self.directory / f"attempt-{attempt}"
+        home.mkdir(parents=True, exist_ok=True)
+        self.ledger.mkdir(exist_ok=True)
+        path = home / "config.json"
+        path.write_text(self.config(attempt=attempt).model_dump_json(by_alias=True))
+        extra = self.environment | environment
+        return Attempt([_launch(home, path, index, extra, self) for index in range(self.replicas)])
+
+    def run(self, *, attempt: int = 0, **environment: str) -> Ending:
+        """Run an attempt to its end; the first node's ending."""
+        return self.start(attempt=attempt, **environment).wait()[0]
+
+
+DEFAULT_TRAINING: dict[str, Any] = {
+    "globalBatchSize": 8,
+    "microBatchSize": 2,
+    "maxSteps": 12,
+    "precision": "fp32",
+    "optimizer": {"learningRate": 3e-3},
+    "schedule": {"type": "linear", "warmupSteps": 4},
+    "evaluation": {"everySteps": 6, "maxSamples": 8},
+    "logging": {"intervalSteps": 3, "tensorboard": False},
+}
+
+
+@dataclass
+class Launched:
+    """One node's launcher and the files that it was given."""
+
+    process: subprocess.Popen[bytes]
+    home: Path
+
+    def ending(self) -> Ending:
+        code = self.process.wait(RUN_SECONDS)
+        path = self.home / "termination-log"
+        report = StageReport.model_validate_json(path.read_bytes()) if path.exists() else None
+        return Ending(code, report, (self.home / "output").read_text())
+
+
+@dataclass
+class Attempt:
+    """The launchers of one attempt."""
+
+    nodes: list[Launched]
+
+    @property
+    def pid(self) -> int:
+        return self.nodes[0].process.pid
+
+    def wait(self) -> list[Ending]:
+        return [node.ending() for node in self.nodes]
+
+
+def free_port() -> int:
+    """A port that nobody listens on, for now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _launch(home: Path, config: Path, index: int, extra: dict[str, str], bed: Bed) -> Launched:
+    own = home / f"node-{index}"
+    (own / "tmp").mkdir(parents=True, exist_ok=True)
+    environment = {
+        **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "",
+        "TMPDIR": str(own / "tmp"),
+        "HOME": str(own / "tmp"),
+        "JOB_COMPLETION_INDEX": str(index),
+        "PRETRAIN_HOST_ALIASES": json.dumps({"rank0.example.svc": "127.0.0.1"}),
+        "PRETRAIN_LEDGER_DIR": str(bed.ledger),
+        TERMINATION_LOG_ENV: str(own / "termination-log"),
+        PROGRESS_FILE_ENV: str(own / "progress.json"),
+        **extra,
+    }
+    with (own / "output").open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pretrain_jobs", "train", "--config", str(config)],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    return Launched(process, own)

@@ -1,0 +1,205 @@
+"""The command line: what it offers, what it prints where, and its exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pretrain_api.reports import STAGES
+from pretrainctl.app import main
+from pretrainctl.exit_codes import ExitCode
+from pretrainctl.samples.manifests import list_samples
+from pretrainctl.yaml_positions import read_documents
+
+
+@dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+
+Pretrainctl = Callable[..., Result]
+
+
+@pytest.fixture
+def pretrainctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Pretrainctl:
+    def run(*arguments: str | Path) -> Result:
+        monkeypatch.setattr(sys, "argv", ["pretrainctl", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        captured = capsys.readouterr()
+        return Result(int(ended.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    file = tmp_path / "bad.yaml"
+    file.write_text(
+        "apiVersion: pretrain.dev/v1alpha1\n"
+        "kind: PretrainJob\n"
+        "metadata: {name: a}\n"
+        "spec:\n"
+        "  corpus: {sources: [{uri: a.txt}]}\n"
+        "  modell: {architecture: bert}\n"
+    )
+    return file
+
+
+def sample(name: str) -> Path:
+    return next(item.path for item in list_samples() if item.name == name)
+
+
+def test_exit_codes_are_stable() -> None:
+    assert {code.name: int(code) for code in ExitCode} == {
+        "DONE": 0,
+        "JOB_FAILED": 1,
+        "INVALID": 2,
+        "NOT_FOUND": 3,
+        "UNREACHABLE": 4,
+        "INTERRUPTED": 130,
+    }
+
+
+def test_help_lists_only_the_commands_that_there_are(pretrainctl: Pretrainctl) -> None:
+    result = pretrainctl("--help")
+    commands = re.findall(r"^│ (\w+) {2,}\w", result.out, re.MULTILINE)
+    assert commands == ["local", "validate", "render", "crd", "samples"]
+    assert "First steps" in result.out
+    assert "\x1b" not in result.out
+
+
+@pytest.mark.parametrize("command", ["local", "validate", "render", "crd", "samples data"])
+def test_every_commands_help_has_an_example(pretrainctl: Pretrainctl, command: str) -> None:
+    result = pretrainctl(*command.split(), "-h")
+    assert result.code == 0
+    assert f"Example: pretrainctl {command}" in result.out
+
+
+def test_the_help_of_local_names_every_stage(pretrainctl: Pretrainctl) -> None:
+    words = set(re.findall(r"\w+", pretrainctl("local", "--help").out))
+    assert words.issuperset(STAGES)
+
+
+def test_the_version_is_that_of_the_distribution(pretrainctl: Pretrainctl) -> None:
+    assert re.fullmatch(r"pretrainctl \d+\.\d+\.\d+\n", pretrainctl("--version").out)
+
+
+@pytest.mark.parametrize("arguments", [["local"], ["nonsense"], ["validate", "-o", "xml", "x"]])
+def test_wrong_usage_is_told_on_standard_error(
+    pretrainctl: Pretrainctl, arguments: list[str]
+) -> None:
+    result = pretrainctl(*arguments)
+    assert (result.code, result.out) == (ExitCode.INVALID, "")
+    assert "Usage: pretrainctl" in result.err
+
+
+def test_every_sample_is_valid(pretrainctl: Pretrainctl) -> None:
+    files = [item.path for item in list_samples()]
+    result = pretrainctl("validate", *files)
+    assert (result.code, result.err) == (ExitCode.DONE, "")
+    assert len(result.out.splitlines()) == len(files)
+
+
+def test_problems_are_told_with_their_places(pretrainctl: Pretrainctl, bad: Path) -> None:
+    result = pretrainctl("validate", bad)
+    assert (result.code, result.out) == (ExitCode.INVALID, "")
+    assert f"{bad}:6:3: spec.modell: " in result.err
+
+
+def test_problems_can_be_had_as_data(pretrainctl: Pretrainctl, bad: Path) -> None:
+    result = pretrainctl("validate", bad, sample("minimal"), "-o", "json")
+    assert (result.code, result.err) == (ExitCode.INVALID, "")
+    (first, second) = json.loads(result.out)
+    assert (first["valid"], second["valid"]) == (False, True)
+    assert {"line": 6, "column": 3, "path": "spec.modell"}.items() <= first["problems"][1].items()
+    assert second["jobs"] == ["minimal"]
+
+
+def test_a_file_that_is_missing_is_not_found(pretrainctl: Pretrainctl, tmp_path: Path) -> None:
+    result = pretrainctl("validate", tmp_path / "no.yaml")
+    assert (result.code, result.out) == (ExitCode.NOT_FOUND, "")
+    assert result.err == f"pretrainctl: {tmp_path}/no.yaml does not exist\n"
+
+
+def children(text: str) -> list[Any]:
+    return [document.data for document in read_documents(text)]
+
+
+def test_the_children_of_a_job_are_rendered_in_the_order_of_its_stages(
+    pretrainctl: Pretrainctl,
+) -> None:
+    result = pretrainctl("render", sample("minimal"))
+    stages = [
+        child["metadata"]["labels"]["pretrain.dev/stage"]
+        for child in children(result.out)
+        if child["kind"] == "Job"
+    ]
+    assert stages == ["tokenizer", "preprocess", "train", "export"]
+    assert result.err == ""
+
+
+def test_rendered_json_and_yaml_are_the_same(pretrainctl: Pretrainctl) -> None:
+    text = pretrainctl("render", sample("minimal")).out
+    assert json.loads(pretrainctl("render", sample("minimal"), "-o", "json").out) == children(text)
+
+
+def test_a_config_in_a_rendered_manifest_can_be_read_line_by_line(
+    pretrainctl: Pretrainctl,
+) -> None:
+    assert "  config.json: |" in pretrainctl("render", sample("minimal")).out
+
+
+def test_a_job_without_storage_is_rendered_with_the_clusters_default(
+    pretrainctl: Pretrainctl,
+) -> None:
+    unnamed = pretrainctl("render", sample("quickstart"))
+    assert "names no storage" in unnamed.err
+    named = pretrainctl("render", sample("quickstart"), "--storage", "s3://models")
+    assert "s3://models/corpus/reviews.jsonl" in named.out
+    assert named.err == ""
+
+
+def test_an_invalid_job_is_not_rendered(pretrainctl: Pretrainctl, bad: Path) -> None:
+    result = pretrainctl("render", bad)
+    assert (result.code, result.out) == (ExitCode.INVALID, "")
+    assert f"{bad}:6:3: spec.modell: " in result.err
+
+
+def test_the_crd_is_printed_for_kubectl(pretrainctl: Pretrainctl) -> None:
+    (crd,) = children(pretrainctl("crd").out)
+    assert crd["kind"] == "CustomResourceDefinition"
+    assert crd["metadata"]["name"] == "pretrainjobs.pretrain.dev"
+
+
+def test_samples_are_listed_with_what_they_are(pretrainctl: Pretrainctl) -> None:
+    lines = pretrainctl("samples", "list").out.splitlines()
+    assert len(lines) == len(list_samples())
+    assert all(re.match(r"[a-z0-9-]+ {2,}\w.{20}", line) for line in lines)
+
+
+def test_a_sample_is_shown_as_it_is(pretrainctl: Pretrainctl) -> None:
+    shown = pretrainctl("samples", "show", "quickstart").out
+    assert shown == sample("quickstart").read_text().rstrip("\n") + "\n"
+
+
+def test_a_sample_that_there_is_not_names_the_others(pretrainctl: Pretrainctl) -> None:
+    result = pretrainctl("samples", "show", "tea")
+    assert result.code == ExitCode.NOT_FOUND
+    assert "quickstart" in result.err
+
+
+def test_a_sample_without_data_says_which_have_some(
+    pretrainctl: Pretrainctl, tmp_path: Path
+) -> None:
+    result = pretrainctl("samples", "data", "gpt2", "--to", tmp_path)
+    assert result.code == ExitCode.NOT_FOUND
+    assert "quickstart" in result.err
