@@ -159,7 +159,7 @@ def test_a_killed_stage_goes_on_with_the_runs_that_are_left(tmp_path):
 def test_the_stage_runs_as_a_process_and_reports_its_figures(tmp_path):
     bench = Bench(tmp_path, "gpt2")
     report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "pretrain_jobs", "evaluate", "--config", bench.config()]
+    command = [sys.executable, "-m", "pretrain_jobs", "evaluate", "--config", str(bench.config())]
 
     done = subprocess.run(
         command,

@@ -27,7 +27,7 @@ from pretrain_testing.tiny_models import (
     commit_model,
     write_model,
 )
-from pretrain_testing.tokenizer_texts import job_spec
+from pretrain_testing.tokenizer_texts import job_spec, storage_of
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
 
@@ -58,7 +58,7 @@ def write_config(
 def prepare(root: Path, architecture: str, **overrides) -> Path:
     """Commit a tiny model; its directory."""
     model = write_model(root / "model", architecture, **overrides)
-    commit_model(job_spec(root / "storage").storage, model)
+    commit_model(storage_of(root / "storage"), model)
     return model
 
 
@@ -87,7 +87,7 @@ def test_an_export_loads_with_the_trained_weights_logits_and_tokenizer(tmp_path,
     assert int(encoded["input_ids"].max()) < len(tokenizer) == model.config.vocab_size
     assert tokenizer.model_max_length == 64
     assert result.counts["parameters"] == sum(p.numel() for p in model.parameters())
-    store = open_store(job_spec(tmp_path / "storage").storage, result.artifacts[0].uri)
+    store = open_store(storage_of(tmp_path / "storage"), result.artifacts[0].uri)
     manifest = load(store, kind="export", fingerprint="e" * 16)
     assert manifest is not None
     assert verify(store, manifest, hashes=True) == []
@@ -195,7 +195,7 @@ def test_a_weight_that_half_precision_cannot_hold_stops_the_export(tmp_path):
     weights = load_file(model / "model.safetensors")
     weights["cls.predictions.bias"][0] = 1e6
     save_file(weights, model / "model.safetensors", metadata={"format": "pt"})
-    commit_model(job_spec(tmp_path / "storage").storage, model)
+    commit_model(storage_of(tmp_path / "storage"), model)
 
     with pytest.raises(DataError, match=r"predictions.*float16 cannot hold.*export\.dtype"):
         main(write_config(tmp_path, dtype="float16"))
@@ -207,7 +207,7 @@ def test_a_model_that_lacks_its_head_stops_the_export(tmp_path):
     weights = load_file(model / "model.safetensors")
     kept = {name: value for name, value in weights.items() if "cls.predictions" not in name}
     save_file(kept, model / "model.safetensors", metadata={"format": "pt"})
-    commit_model(job_spec(tmp_path / "storage").storage, model)
+    commit_model(storage_of(tmp_path / "storage"), model)
 
     with pytest.raises(DataError, match=r"missing keys cls\.predictions"):
         main(write_config(tmp_path))

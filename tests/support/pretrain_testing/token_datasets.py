@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from pretrain_api.spec.storage import StorageSpec
@@ -16,7 +17,7 @@ FINGERPRINT = "0123456789abcdef"
 
 
 def commit_token_dataset(
-    directory: Path, *, train: list[Documents], validation: list[Documents] | None = None
+    directory: Path, *, train: Sequence[Documents], validation: Sequence[Documents] | None = None
 ) -> tuple[ObjectStore, DatasetManifest]:
     """A dataset under `directory`/store; each shard is given by its documents' sentences."""
     store = open_store(StorageSpec(uri=f"file://{directory}/store"))
@@ -42,7 +43,7 @@ def commit_token_dataset(
 
 
 def _write(
-    directory: Path, store: ObjectStore, split: Split, shards: list[Documents]
+    directory: Path, store: ObjectStore, split: Split, shards: Sequence[Documents]
 ) -> tuple[ShardEntry, ...]:
     entries = []
     corpus = memory_shards(*shards)

@@ -9,6 +9,7 @@ from typing import Any
 
 from pretrain_api.resolve import resolve
 from pretrain_api.spec import PretrainJobSpec
+from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.stages import JobRef, TokenizerStageConfig
 
 SENTENCES = (
@@ -33,6 +34,11 @@ def write_jsonl(path: Path, documents: Sequence[str]) -> Path:
     lines = [json.dumps({"text": text}, ensure_ascii=False) for text in documents]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+def storage_of(root: Path) -> StorageSpec:
+    """The storage of a job whose files lie under `root`."""
+    return StorageSpec(uri=root.as_uri())
 
 
 def job_spec(storage: Path, **sections: Any) -> PretrainJobSpec:

@@ -160,7 +160,7 @@ def test_labels_of_a_masked_sample_are_its_original_tokens(strategy):
 
 
 def test_masks_differ_by_epoch_and_seed_and_repeat_for_the_same():
-    def masks(**keys: int) -> list[list[int]]:
+    def masks(**keys):
         return form_all(CORPUS, MLM, **keys).labels.tolist()
 
     assert masks() == masks()

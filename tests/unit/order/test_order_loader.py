@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pretrain_api.spec.objective import ClmSpec, MlmSpec, ObjectiveSpec
 from pretrain_api.spec.preprocess import PackingSpec
 from pretrain_api.spec.storage import StorageSpec
-from pretrain_jobs.dataset.manifest import load_dataset_manifest
+from pretrain_jobs.dataset.manifest import Split, load_dataset_manifest
 from pretrain_jobs.dataset.order import Cursor
 from pretrain_jobs.errors import CheckpointUnusableError, DataError, UserError
 from pretrain_jobs.objectives.batch import FILLER
@@ -42,7 +42,7 @@ def causal() -> Objective:
 
 
 def open_loader(
-    directory: Path, *, objective: Objective | None = None, split: str = "train", seed: int = 7
+    directory: Path, *, objective: Objective | None = None, split: Split = "train", seed: int = 7
 ) -> SampleLoader:
     store, manifest = commit_token_dataset(
         directory, train=TRAIN, validation=[[[10] * 10], [[9, 5]]]
@@ -244,9 +244,11 @@ def test_a_damaged_local_copy_is_downloaded_anew(tmp_path):
     copies[0].write_bytes(b"cut")
 
     store = open_store(StorageSpec(uri=f"file://{tmp_path}/store"))
+    manifest = load_dataset_manifest(store)
+    assert manifest is not None
     with SampleLoader.open(
         store=store,
-        manifest=load_dataset_manifest(store),
+        manifest=manifest,
         split="train",
         objective=masked(),
         seed=7,

@@ -3,9 +3,11 @@
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 from pretrain_jobs.errors import DataError
+from pretrain_jobs.storage import ObjectStore
 from pretrain_jobs.train.shards import ShardCache, ShardFiles
 from pretrain_testing.token_datasets import commit_token_dataset
 
@@ -28,7 +30,8 @@ class CountingStore:
 @pytest.fixture
 def files(tmp_path: Path) -> ShardFiles:
     store, manifest = commit_token_dataset(tmp_path, train=TRAIN)
-    return ShardFiles(CountingStore(store), manifest.shards("train"), tmp_path / "cache")
+    counting = cast(ObjectStore, CountingStore(store))
+    return ShardFiles(counting, manifest.shards("train"), tmp_path / "cache")
 
 
 def test_processes_that_share_a_directory_download_a_shard_once(files):

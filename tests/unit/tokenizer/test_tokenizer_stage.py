@@ -11,7 +11,7 @@ from pretrain_jobs.storage import open_store
 from pretrain_jobs.storage.artifact import commit, load, upload_directory, verify
 from pretrain_jobs.tokenizer.stage import main
 from pretrain_testing.tokenizer_texts import (
-    job_spec,
+    storage_of,
     texts,
     tokenizer_config,
     write_config,
@@ -46,7 +46,7 @@ def changed(before: StageResult, after: StageResult) -> set[str]:
 
 
 def store(storage: Path, uri: str):
-    return open_store(job_spec(storage).storage, uri)
+    return open_store(storage_of(storage), uri)
 
 
 def test_the_result_tells_every_stages_artifact_and_the_slices(storage):
