@@ -1,10 +1,19 @@
-"""Marks every test with the level of its folder, so that `-m unit` needs no decorators."""
+"""Marks every test with the level of its folder, and makes property tests repeatable."""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 LEVELS = ("unit", "integration")
+
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("repeatable")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
