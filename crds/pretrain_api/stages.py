@@ -75,6 +75,9 @@ class TrainStageConfig(StageConfig):
 
     dataset_uri: str
     dataset_fingerprint: str
+    end_of_document: str | None = Field(
+        None, description="The token of spec.tokenizer.endOfDocument."
+    )
     model_uri: str
     model_fingerprint: str
     checkpoint_uri: str

@@ -1,0 +1,77 @@
+"""Deleting checkpoints: after a newer commit, and what dead attempts left.
+
+Nothing here can fail an attempt: what cannot be deleted now is left to a later commit or attempt.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pretrain_api.spec.lifecycle import CheckpointSpec
+
+from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.generations import Generation
+from pretrain_jobs.checkpoint.layout import STEPS, CheckpointKey, Listed, group_keys
+from pretrain_jobs.checkpoint.retention import abandoned, deletion_order, superseded
+from pretrain_jobs.errors import StageError
+from pretrain_jobs.storage import ObjectStore
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class Retention:
+    """The commits of this run that exist, and which of them must go. Rank 0's alone.
+
+    `resumed_from` is kept until the run's last commit, whatever the numbers say.
+    """
+
+    store: ObjectStore
+    spec: CheckpointSpec
+    failpoints: Failpoints
+    commits: set[CheckpointKey] = field(default_factory=set)
+    damaged: set[CheckpointKey] = field(default_factory=set)
+    resumed_from: CheckpointKey | None = None
+
+    def after_commit(self, key: CheckpointKey, *, last: bool) -> None:
+        """Take in a new commit and delete those that it makes superfluous."""
+        self.commits.add(key)
+        protected = {self.resumed_from} if self.resumed_from and not last else set()
+        superfluous = superseded(
+            self.commits,
+            keep_last=self.spec.keep_last,
+            keep_every_steps=self.spec.keep_every_steps,
+            kept=protected,
+            damaged=self.damaged,
+        )
+        delete_checkpoints(self.store, superfluous, self.failpoints)
+        self.commits.difference_update(superfluous)
+        self.failpoints.reach("after_retention")
+
+
+def delete_checkpoints(
+    store: ObjectStore, keys: Iterable[CheckpointKey], failpoints: Failpoints
+) -> None:
+    """Delete all objects of some checkpoints, each one's COMMIT first."""
+    try:
+        for key in keys:
+            listed = Listed(key, tuple(info.key for info in store.list(key.prefix)))
+            for name in deletion_order(listed):
+                store.delete(name)
+                failpoints.reach("during_retention")
+    except StageError as error:
+        _log.warning("old checkpoints could not be deleted: %s", error)
+
+
+def sweep_abandoned(store: ObjectStore, generation: Generation, failpoints: Failpoints) -> None:
+    """Delete what attempts before this one left without a commit, half-written files included."""
+    try:
+        listing = group_keys(info.key for info in store.list(STEPS))
+        for key in abandoned(listing, generation.number):
+            store.sweep(key.prefix, older_than_seconds=0.0)
+            delete_checkpoints(store, [key], failpoints)
+        store.sweep(STEPS)
+    except StageError as error:
+        _log.warning("leftovers of older attempts could not be deleted: %s", error)

@@ -1,0 +1,114 @@
+"""What is written about a checkpoint: a manifest per rank, and COMMIT with all of them.
+
+Their content is checked here, the files that they name elsewhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Self
+
+from pretrain_api.base import ApiModel
+from pydantic import AwareDatetime, ValidationError, model_validator
+
+from pretrain_jobs.checkpoint.layout import CheckpointKey
+from pretrain_jobs.errors import DataError
+
+FORMAT_VERSION = 1
+
+
+class StoredFile(ApiModel):
+    """A file of a rank: its name in the rank's directory, bytes, and SHA-256 in hex."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class RankManifest(ApiModel):
+    """What one rank stored; written once all of its files are."""
+
+    rank: int
+    step: int
+    generation: int
+    attempt: str
+    files: tuple[StoredFile, ...]
+
+    def file(self, name: str) -> StoredFile | None:
+        """The file of that name, None if the rank has none."""
+        return next((file for file in self.files if file.name == name), None)
+
+
+class Commit(ApiModel):
+    """The content of COMMIT. `root_hash` covers every file of every rank.
+
+    `lineage` names the run that the state belongs to: data, model and hyperparameters, but not
+    the number of ranks.
+    """
+
+    format_version: int = FORMAT_VERSION
+    step: int
+    generation: int
+    attempt: str
+    lineage: str
+    world_size: int
+    zero_stage: int
+    versions: dict[str, str]
+    time: AwareDatetime
+    ranks: tuple[RankManifest, ...]
+    root_hash: str
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        if self.format_version != FORMAT_VERSION:
+            raise ValueError(f"format {self.format_version} is not {FORMAT_VERSION}")
+        if [manifest.rank for manifest in self.ranks] != list(range(self.world_size)):
+            raise ValueError("the manifests of some ranks are missing")
+        if any(not _belongs(manifest, self.key) for manifest in self.ranks):
+            raise ValueError("the manifest of some rank is of another step or attempt")
+        if self.root_hash != root_hash(self.ranks):
+            raise ValueError("the root hash does not fit the files")
+        return self
+
+    @property
+    def key(self) -> CheckpointKey:
+        """Where the checkpoint lies."""
+        return CheckpointKey(self.step, self.generation, self.attempt)
+
+
+def root_hash(ranks: Sequence[RankManifest]) -> str:
+    """SHA-256 in hex over the canonical JSON of all ranks' files."""
+    files = [
+        [manifest.rank, file.name, file.size, file.sha256]
+        for manifest in ranks
+        for file in manifest.files
+    ]
+    return hashlib.sha256(json.dumps(files, separators=(",", ":")).encode()).hexdigest()
+
+
+def encode(model: ApiModel) -> bytes:
+    """A manifest or a commit as JSON."""
+    return model.model_dump_json(by_alias=True, indent=1).encode()
+
+
+def decode_commit(data: bytes, key: CheckpointKey) -> Commit:
+    """Read COMMIT; DataError when it is damaged or of another checkpoint."""
+    try:
+        commit = Commit.model_validate_json(data)
+    except ValidationError as error:
+        raise DataError(f"COMMIT is damaged: {_first(error)}") from error
+    if commit.key != key:
+        raise DataError(f"COMMIT is of {commit.key.prefix}")
+    return commit
+
+
+def _belongs(manifest: RankManifest, key: CheckpointKey) -> bool:
+    return CheckpointKey(manifest.step, manifest.generation, manifest.attempt) == key
+
+
+def _first(error: ValidationError) -> str:
+    first: Any = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -1,0 +1,78 @@
+"""The state of a DeepSpeed engine as objects by file name, and back from such files.
+
+DeepSpeed decides what its files hold (other tools read them); when, where and whether they are
+written is decided here, so its own writing, its `latest` file and its scripts are left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from deepspeed.runtime.checkpoint_engine.checkpoint_engine import (
+    CheckpointCommitInfo,
+    CheckpointEngine,
+)
+from torch import Tensor
+
+SHARED_FILE = "mp_rank_00_model_states.pt"
+"""Rank 0's file that every rank reads, at ZeRO stages 0 to 2."""
+
+_TAG = "state"
+
+
+class _Collector(CheckpointEngine):  # type: ignore[misc]
+    """DeepSpeed's checkpoint engine that keeps what it is told to save, and reads plain files."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.saved: dict[str, Any] = {}
+
+    def create(self, _info: CheckpointCommitInfo) -> None:
+        self.saved = {}
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Nothing is written, so no directory is needed."""
+
+    def save(self, state_dict: Any, path: str) -> None:
+        self.saved[Path(path).name] = state_dict
+
+    def load(self, path: str, map_location: Any = None) -> Any:
+        return torch.load(path, map_location=map_location, weights_only=False)
+
+    def commit(self, _info: CheckpointCommitInfo) -> bool:
+        return True
+
+
+def prepare(engine: Any) -> None:
+    """Make an engine's saves go through here; once, after it was built."""
+    engine.checkpoint_engine = _Collector()
+    engine._copy_recovery_script = _no_script  # noqa: SLF001 - scripts do not belong to a state
+
+
+def capture(engine: Any) -> dict[str, Any]:
+    """The rank's state by file name. A collective; tensors are the live ones, not copies."""
+    engine.save_checkpoint(".", tag=_TAG, save_latest=False)
+    saved: dict[str, Any] = engine.checkpoint_engine.saved
+    return saved
+
+
+def load(engine: Any, directory: Path) -> None:
+    """Restore a fresh engine from a directory with this rank's files. A collective."""
+    engine.load_checkpoint(str(directory.parent), tag=directory.name)
+
+
+def all_finite(state: Any) -> bool:
+    """Whether every floating-point tensor in nested containers is finite."""
+    if isinstance(state, Tensor):
+        return not state.is_floating_point() or bool(torch.isfinite(state).all())
+    if isinstance(state, dict):
+        return all(all_finite(value) for value in state.values())
+    if isinstance(state, list | tuple):
+        return all(all_finite(value) for value in state)
+    return True
+
+
+def _no_script(save_path: str) -> None:
+    """Stand in for the copying of DeepSpeed's conversion scripts."""

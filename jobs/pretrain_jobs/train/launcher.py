@@ -1,0 +1,181 @@
+"""The container's command: start torchrun for this node and say how its ranks ended.
+
+It imports neither torch nor anything that does: it must be up at once, and small, beside the
+ranks. Training itself is `train.main`.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+
+from pretrain_api.reports import Artifact, StageReport, StageResult
+from pretrain_api.stages import TrainStageConfig
+from pydantic import ValidationError
+
+from pretrain_jobs.errors import InfrastructureError, PreemptedError
+from pretrain_jobs.process import load_config
+from pretrain_jobs.train.artifacts import model_is_committed, require_dataset
+from pretrain_jobs.train.node import Node, agent_command, node_number, worker_environment
+from pretrain_jobs.train.outcome import RankEnding, explain
+from pretrain_jobs.train.rendezvous import master_address, wait_for_master
+
+RENDEZVOUS_FAILED = 2
+"""Exit code of the agent when the nodes did not meet."""
+
+_MEMORY_EVENTS = Path("/sys/fs/cgroup/memory.events")
+_log = logging.getLogger(__name__)
+
+
+def main(config_path: Path) -> StageResult:
+    """Run this node's share of the training to its end; the result is rank 0's node's to tell."""
+    config = load_config(TrainStageConfig, config_path)
+    number = node_number(os.environ, config.workers.replicas)
+    if model_is_committed(config):
+        _log.info("the model %s is committed already", config.model_fingerprint)
+        return _cached(config)
+    require_dataset(config)
+    master = master_address(config.rendezvous, os.environ)
+    if number > 0:
+        wait_for_master(
+            master,
+            config.rendezvous.port,
+            timeout_seconds=config.rendezvous.timeout_seconds,
+        )
+    with _scratch(config, number) as scratch:
+        return _run(config, config_path, Node(number, master, scratch))
+
+
+def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult:
+    """Start the agent, pass SIGTERM on, and judge the endings."""
+    killed_before = _kills_by_memory()
+    process = subprocess.Popen(
+        agent_command(config, node, config_path, launcher_pid=os.getpid()),
+        env=worker_environment(config, node, os.environ),
+        start_new_session=True,
+    )
+    try:
+        with _passing_sigterm_on(node, process) as stop:
+            code = process.wait()
+    finally:
+        process.kill()
+    if code == RENDEZVOUS_FAILED:
+        raise InfrastructureError(_unmet(config, node))
+    endings = read_endings(node)
+    error = explain(
+        endings, stopped=stop.requested, out_of_memory=_kills_by_memory() > killed_before
+    )
+    if error is not None:
+        raise error
+    if code and stop.requested:
+        raise PreemptedError("stopped by SIGTERM before training began")
+    if code:
+        raise InfrastructureError(f"torchrun ended with exit code {code}; see the log")
+    first = next((e.report for e in endings if e.rank == 0 and e.report), None)
+    return first.result if first and first.result else StageResult()
+
+
+def read_endings(node: Node) -> list[RankEnding]:
+    """How the ranks of this node ended, from their reports and from what the agent saw."""
+    codes: dict[str, dict[str, float]] = {}
+    with suppress(FileNotFoundError, ValueError):
+        codes = json.loads(node.endings.read_bytes())
+    reports = {report.rank: report for report in _reports(node.reports) if report.rank is not None}
+    return [
+        RankEnding(
+            rank=rank,
+            exit_code=int(codes.get(str(rank), {}).get("exitCode", 0)),
+            time=float(codes.get(str(rank), {}).get("time", 0.0)),
+            report=reports.get(rank),
+        )
+        for rank in sorted({*reports, *map(int, codes)})
+    ]
+
+
+def _reports(directory: Path) -> Iterator[StageReport]:
+    for path in sorted(directory.glob("*.json")):
+        try:
+            yield StageReport.model_validate_json(path.read_bytes())
+        except ValidationError:
+            _log.warning("the report %s is damaged", path)
+
+
+class _Stop:
+    """Whether this node was asked to stop."""
+
+    requested = False
+
+
+@contextmanager
+def _passing_sigterm_on(node: Node, process: subprocess.Popen[bytes]) -> Iterator[_Stop]:
+    """Send SIGTERM to the ranks themselves, for torchrun would only wait for their end.
+
+    Before a rank has told its process id there is nothing to save, and torchrun gets the signal.
+    """
+    stop = _Stop()
+
+    def forward(_number: int, _frame: FrameType | None) -> None:
+        stop.requested = True
+        ranks = [int(path.read_text()) for path in node.reports.glob("*.pid")]
+        for pid in ranks or [process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
+
+    previous = signal.signal(signal.SIGTERM, forward)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextmanager
+def _scratch(config: TrainStageConfig, number: int) -> Iterator[Path]:
+    """The node's directory for temporary files; what a killed attempt left there goes first."""
+    root = Path(tempfile.gettempdir()) / f"pretrain-{config.job.uid[:8]}-{number}"
+    shutil.rmtree(root, ignore_errors=True)
+    scratch = root / f"{config.attempt}-{os.getpid()}"
+    (scratch / "ranks").mkdir(parents=True)
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _cached(config: TrainStageConfig) -> StageResult:
+    return StageResult(
+        artifacts=[
+            Artifact(
+                stage="train",
+                fingerprint=config.model_fingerprint,
+                uri=config.model_uri,
+                cached=True,
+            )
+        ]
+    )
+
+
+def _unmet(config: TrainStageConfig, node: Node) -> str:
+    return (
+        f"the {config.workers.replicas} nodes did not meet at {node.master}:"
+        f"{config.rendezvous.port} within {config.rendezvous.timeout_seconds} s; see torchrun's "
+        "last lines in the log, and look at the pods that are missing"
+    )
+
+
+def _kills_by_memory() -> int:
+    """Processes of this container that the kernel killed for memory (cgroup v2); 0 if unknown."""
+    with suppress(OSError, ValueError):
+        for line in _MEMORY_EVENTS.read_text().splitlines():
+            name, _, count = line.partition(" ")
+            if name == "oom_kill":
+                return int(count)
+    return 0

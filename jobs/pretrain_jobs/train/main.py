@@ -1,0 +1,200 @@
+"""One rank of the training: config, process group, data, model, engine, restore, loop, finish.
+
+torchrun starts it, once per rank; `train.launcher` starts torchrun. It reads top to bottom.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from pretrain_api.reports import TERMINATION_LOG_ENV, StageResult
+from pretrain_api.spec.training import TrainingSpec
+from pretrain_api.stages import TrainStageConfig
+from transformers import PreTrainedModel
+
+from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.model.build import build_config, build_model
+from pretrain_jobs.objectives.tensors import check_isolation
+from pretrain_jobs.process import ProgressReporter, load_config
+from pretrain_jobs.train.corpus import Corpus, open_corpus
+from pretrain_jobs.train.data import Share
+from pretrain_jobs.train.engine import build_engine
+from pretrain_jobs.train.finish import finish
+from pretrain_jobs.train.goodput import Goodput
+from pretrain_jobs.train.ledger import Ledger
+from pretrain_jobs.train.lifeline import die_with_agent
+from pretrain_jobs.train.loop import Loop
+from pretrain_jobs.train.node import SCRATCH_ENV
+from pretrain_jobs.train.ranks import Place, Ranks, process_group
+from pretrain_jobs.train.resume import Resumption, resume
+from pretrain_jobs.train.schedule import with_known_steps
+from pretrain_jobs.train.state import Progress
+from pretrain_jobs.train.stopping import stop_on_sigterm
+from pretrain_jobs.train.telemetry import LOG_DIR_ENV, Telemetry
+from pretrain_jobs.train.throughput import peak_operations
+
+
+def main(config_path: Path) -> StageResult:
+    """Train from the newest committed checkpoint to the last step, then write the model."""
+    goodput = Goodput(time.monotonic)
+    die_with_agent(os.environ)
+    place = Place.from_environment(os.environ)
+    scratch = Path(os.environ[SCRATCH_ENV])
+    with _announced(place, scratch / "ranks"):
+        config = load_config(TrainStageConfig, config_path)
+        torch.set_num_threads(config.workers.threads_per_process)
+        with (
+            process_group(
+                place,
+                device=config.workers.device,
+                timeout_seconds=config.rendezvous.timeout_seconds,
+            ) as ranks,
+            open_corpus(config, scratch) as corpus,
+        ):
+            return _train(config, ranks, corpus, scratch=scratch, goodput=goodput)
+
+
+def _train(
+    config: TrainStageConfig, ranks: Ranks, corpus: Corpus, *, scratch: Path, goodput: Goodput
+) -> StageResult:
+    training = with_known_steps(
+        config.training,
+        samples_per_epoch=corpus.train.samples_per_epoch,
+        sequence_length=corpus.sequence_length,
+    )
+    share = _share(training, ranks)
+    model_config = build_config(
+        config.model, tokens=corpus.tokens, sequence_length=corpus.sequence_length
+    )
+
+    def build() -> PreTrainedModel:
+        model = build_model(model_config, seed=training.seed, attention=config.model.attention)
+        if corpus.isolated:
+            check_isolation(model.config)
+        return model
+
+    engine = build_engine(
+        build,
+        training=training,
+        share=share,
+        device=ranks.device,
+        vocab_size=corpus.tokens.length,
+    )
+    failpoints = Failpoints.from_environment(os.environ)
+    _seed(training.seed, ranks.rank)
+    with goodput.during("restore"):
+        resumption = resume(
+            config, ranks, engine, corpus.train.start(), scratch=scratch, failpoints=failpoints
+        )
+    progress = resumption.progress
+    with ExitStack() as stack:
+        loop = Loop(
+            training=training,
+            save_when_stopped=config.checkpoint.on_preemption == "save",
+            ranks=ranks,
+            engine=engine,
+            keeper=resumption.keeper,
+            ledger=stack.enter_context(_ledger(resumption, ranks)),
+            goodput=goodput,
+            stop=stack.enter_context(stop_on_sigterm()),
+            validation=lambda: corpus.validation.fixed_batches(
+                training.evaluation.max_samples,
+                rank=ranks.rank,
+                world_size=ranks.world_size,
+                micro_batch=share.micro_batch,
+            ),
+            global_batch=share.global_batch,
+            samples_per_epoch=corpus.train.samples_per_epoch,
+            peak=_peak(ranks, training),
+            telemetry=_telemetry(stack, config, resumption, progress, scratch=scratch),
+        )
+        steps = corpus.train.steps(progress.cursor, share)
+        goodput.enter("idle")
+        progress = loop.run(progress, steps)
+        return finish(
+            loop,
+            progress,
+            build,
+            config=config,
+            corpus=corpus,
+            resumption=resumption,
+            scratch=scratch,
+            failpoints=failpoints,
+        )
+
+
+@contextmanager
+def _announced(place: Place, directory: Path) -> Iterator[None]:
+    """Leave this rank's process id for the launcher, and its report where that looks for it."""
+    os.environ[TERMINATION_LOG_ENV] = str(directory / f"{place.rank:05d}.json")
+    path = directory / f"{place.rank:05d}.pid"
+    temporary = path.with_suffix(".tmp")
+    temporary.write_text(str(os.getpid()))
+    temporary.replace(path)
+    try:
+        yield
+    finally:
+        path.unlink()
+
+
+def _share(training: TrainingSpec, ranks: Ranks) -> Share:
+    batch = training.global_batch_size or 1
+    return Share(
+        rank=ranks.rank,
+        world_size=ranks.world_size,
+        global_batch=batch,
+        micro_batch=training.micro_batch_size or 1,
+    )
+
+
+def _seed(seed: int, rank: int) -> None:
+    """Give each rank streams of its own (dropout); masks and order do not depend on them."""
+    own = np.random.SeedSequence([seed, rank]).generate_state(3)
+    random.seed(int(own[0]))
+    np.random.seed(int(own[1]))
+    torch.manual_seed(int(own[2]))
+
+
+def _peak(ranks: Ranks, training: TrainingSpec) -> float | None:
+    if ranks.device.type != "cuda":
+        return None
+    return peak_operations(torch.cuda.get_device_name(ranks.device), training.precision)
+
+
+def _ledger(resumption: Resumption, ranks: Ranks) -> Ledger:
+    generation = resumption.keeper.saver.generation
+    return Ledger.from_environment(os.environ, rank=ranks.rank, generation=generation.number)
+
+
+def _telemetry(
+    stack: ExitStack,
+    config: TrainStageConfig,
+    resumption: Resumption,
+    progress: Progress,
+    *,
+    scratch: Path,
+) -> Telemetry | None:
+    """Rank 0's figures; the other ranks have none."""
+    saver = resumption.keeper.saver
+    if saver.group.rank:
+        return None
+    telemetry = Telemetry(
+        _log_directory(os.environ, scratch),
+        progress=progress,
+        store=saver.store,
+        reporter=ProgressReporter("train", attempt=config.attempt),
+        tensorboard=config.training.logging.tensorboard,
+    )
+    return stack.enter_context(telemetry)
+
+
+def _log_directory(environment: Mapping[str, str], scratch: Path) -> Path:
+    directory = environment.get(LOG_DIR_ENV)
+    return Path(directory) if directory else scratch / "logs"

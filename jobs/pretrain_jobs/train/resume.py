@@ -1,0 +1,145 @@
+"""The start of an attempt: claim a generation, restore, and make ready for saving.
+
+A run's lineage is all that decides its weights but the number of ranks and their threads: a
+checkpoint of another lineage is another run's, one of another number of ranks is this run's.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from pretrain_api.fingerprints import fingerprint
+from pretrain_api.stages import TrainStageConfig
+
+from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
+from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.random_state import restore_random_state
+from pretrain_jobs.checkpoint.restore import Restoration, restore
+from pretrain_jobs.checkpoint.save import Lineage, Saver, status_of
+from pretrain_jobs.dataset.order import Cursor
+from pretrain_jobs.storage import ObjectStore, open_store
+from pretrain_jobs.train.engine import Engine
+from pretrain_jobs.train.keeper import Keeper
+from pretrain_jobs.train.ranks import Ranks
+from pretrain_jobs.train.state import Progress
+
+_VERSIONS = ("torch", "deepspeed", "transformers", "numpy")
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Resumption:
+    """Where training stands, what was passed over to get there, and what keeps it from now on."""
+
+    progress: Progress
+    keeper: Keeper
+    warnings: tuple[str, ...]
+
+
+def resume(
+    config: TrainStageConfig,
+    ranks: Ranks,
+    engine: Engine,
+    start: Cursor,
+    *,
+    scratch: Path,
+    failpoints: Failpoints,
+) -> Resumption:
+    """Restore the newest sound checkpoint, or begin at `start` if there never was one.
+
+    A collective. The process's random generators are restored with it.
+    """
+    store = open_store(config.storage, config.checkpoint_uri)
+    lineage = lineage_of(config)
+    generation = _claim(store, ranks, lineage)
+    restoration = restore(store, ranks, engine.deepspeed, lineage=lineage, scratch=scratch)
+    saver = Saver(
+        store=store,
+        group=ranks,
+        generation=generation,
+        lineage=Lineage(
+            fingerprint=lineage,
+            zero_stage=config.training.zero.stage,
+            versions={name: version(name) for name in _VERSIONS},
+        ),
+        engine=engine.deepspeed,
+        scratch=scratch,
+        failpoints=failpoints,
+        clock=lambda: datetime.now(UTC),
+    )
+    retention = _retention(config, store, restoration, failpoints) if ranks.rank == 0 else None
+    if ranks.rank == 0:
+        _tell(restoration)
+        sweep_abandoned(store, generation, failpoints)
+    keeper = Keeper(config.checkpoint, saver, retention, time.monotonic)
+    progress = _progress(restoration, start, generation)
+    if restoration.restored is not None:
+        saver.latest = status_of(store, restoration.restored.commit)
+        restore_random_state(restoration.restored.rank_state)
+    return Resumption(progress, keeper, restoration.warnings)
+
+
+def lineage_of(config: TrainStageConfig) -> str:
+    """The fingerprint of the run that a config continues."""
+    training = config.training.model_dump(
+        mode="json", by_alias=True, exclude={"logging", "evaluation", "micro_batch_size"}
+    )
+    return fingerprint(
+        kind="lineage",
+        dataset=config.dataset_fingerprint,
+        end_of_document=config.end_of_document,
+        model=config.model,
+        objective=config.objective,
+        sequence_length=config.preprocess.sequence_length,
+        packing=config.preprocess.packing,
+        training=training,
+    )
+
+
+def _claim(store: ObjectStore, ranks: Ranks, lineage: str) -> Generation:
+    own = Generation(0, uuid.uuid4().hex)
+    if ranks.rank == 0:
+        for weakness in store.probe():
+            _log.warning("%s: %s", store.uri, weakness)
+        own = claim(store, attempt=own.attempt, lineage=lineage)
+    return ranks.broadcast(own)
+
+
+def _retention(
+    config: TrainStageConfig, store: ObjectStore, restoration: Restoration, failpoints: Failpoints
+) -> Retention:
+    restored = restoration.restored
+    return Retention(
+        store=store,
+        spec=config.checkpoint,
+        failpoints=failpoints,
+        commits=set(restoration.commits),
+        damaged=set(restoration.damaged),
+        resumed_from=restored.commit.key if restored else None,
+    )
+
+
+def _tell(restoration: Restoration) -> None:
+    for warning in restoration.warnings:
+        _log.warning("%s", warning)
+    if restoration.restored is None:
+        _log.info("no checkpoint of this run: training starts at step 1")
+    else:
+        commit = restoration.restored.commit
+        _log.info("resuming after step %d (generation %d)", commit.step, commit.generation)
+
+
+def _progress(restoration: Restoration, start: Cursor, generation: Generation) -> Progress:
+    """The stored state, with a line in the log that marks the resume; or a fresh one."""
+    if restoration.restored is None:
+        return Progress(step=0, cursor=start)
+    progress = Progress.from_json(restoration.restored.trainer)
+    mark = {"step": progress.step, "resumed": True, "generation": generation.number}
+    return replace(progress, log=(*progress.log, mark))
