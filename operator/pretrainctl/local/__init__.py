@@ -1,0 +1,1 @@
+"""The process backend: runs what the plan asks for as processes of this machine."""

@@ -1,0 +1,1 @@
+"""Samples that come with the package, and the data that the quickstart needs."""
