@@ -1,0 +1,1 @@
+"""Figures, not tests: `python -m benchmarks` prints a table and writes build/bench.json."""
