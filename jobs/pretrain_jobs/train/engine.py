@@ -162,7 +162,7 @@ def build_engine(
     `vocab_size` is the tokenizer's length; logits beyond it are hidden. UserError for settings
     that this version does not run.
     """
-    deepspeed = _import_deepspeed(device)
+    deepspeed = import_deepspeed(device)
     kind: Literal["cpu", "cuda"] = "cuda" if device.type == "cuda" else "cpu"
     model = build()
     untyped: Any = model
@@ -187,7 +187,7 @@ def build_engine(
     )
 
 
-def _import_deepspeed(device: torch.device) -> Any:
+def import_deepspeed(device: torch.device) -> Any:
     """DeepSpeed without what it would compile: its shared-memory kernel, and Muon at import."""
     import deepspeed
     from deepspeed.runtime import compiler

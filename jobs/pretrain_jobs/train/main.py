@@ -58,12 +58,13 @@ def main(config_path: Path) -> StageResult:
             ) as ranks,
             open_corpus(config, scratch) as corpus,
         ):
-            return _train(config, ranks, corpus, scratch=scratch, goodput=goodput)
+            return train(config, ranks, corpus, scratch=scratch, goodput=goodput)
 
 
-def _train(
+def train(
     config: TrainStageConfig, ranks: Ranks, corpus: Corpus, *, scratch: Path, goodput: Goodput
 ) -> StageResult:
+    """Train one rank on an open corpus; the result is rank 0's to tell. A collective."""
     training = with_known_steps(
         config.training,
         samples_per_epoch=corpus.train.samples_per_epoch,

@@ -48,35 +48,46 @@ def optimize(
     Each micro-batch's summed loss is weighted by one over the loss tokens of the whole step, so
     that accumulation and ranks divide out once. The last backward pass waits for the step's mean
     loss; if `must_skip` says so it spoils the gradient, and every rank's update refuses it.
+    Ranks talk once in a step, or twice where micro-batches before the last need the weight.
     """
-    tokens, squared_lengths = _count(ranks, step)
-    weight = 1.0 / tokens.loss
+    *early, last = step.batches
+    own_counts = _counts(step)
+    counts = ranks.sum(own_counts) if early else None
     total = 0.0
-    for batch in step.batches[:-1]:
+    for batch in early:
         loss = engine.forward(batch)
         total += loss.value
-        engine.backward(loss, weight=weight)
+        engine.backward(loss, weight=_weight(counts or own_counts))
         engine.accumulate()
-    loss = engine.forward(step.batches[-1])
+    loss = engine.forward(last)
     own = wishes()
-    summed, stops, saves = ranks.sum([total + loss.value, float(own.stop), float(own.save)])
+    told = [total + loss.value, float(own.stop), float(own.save)]
+    if counts is None:
+        *counts, summed, stops, saves = ranks.sum([*own_counts, *told])
+    else:
+        summed, stops, saves = ranks.sum(told)
+    weight = _weight(counts)
     mean = summed * weight
     engine.backward(loss, weight=math.nan if must_skip(mean) else weight)
+    positions, real, labels, squares = (int(count) for count in counts)
     return StepOutcome(
-        tokens=tokens,
-        squared_lengths=squared_lengths,
+        tokens=TokenCounts(positions, real, labels),
+        squared_lengths=squares,
         loss=mean,
         update=engine.step(learning_rate),
         wishes=Wishes(stop=stops > 0, save=saves > 0),
     )
 
 
-def _count(ranks: Ranks, step: Step) -> tuple[TokenCounts, int]:
-    """Counts over the accumulated batch of all ranks."""
-    own = [
+def _counts(step: Step) -> list[float]:
+    """Positions, real tokens, loss tokens and squared lengths of a rank's step."""
+    parts = [
         (batch.positions, batch.real_tokens, batch.loss_tokens, batch.squared_lengths)
         for batch in step.batches
     ]
-    sums = ranks.sum([float(sum(parts)) for parts in zip(*own, strict=True)])
-    positions, real, loss, squares = (int(value) for value in sums)
-    return TokenCounts(positions, real, loss), squares
+    return [float(sum(values)) for values in zip(*parts, strict=True)]
+
+
+def _weight(counts: list[float]) -> float:
+    """One over the loss tokens."""
+    return 1.0 / counts[2]

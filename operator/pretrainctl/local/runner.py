@@ -97,32 +97,37 @@ class Runner:
             self._pause(Observed())
 
     def _settle(self) -> bool:
-        """Plan and carry out until nothing changes; whether the run is over."""
-        changes = -1
-        while changes != self.controller.changes:
+        """Plan and carry out until nothing changes; whether the run is over.
+
+        Pods start only once the plan has seen their Job and its status is stored: a run that is
+        killed at any moment knows of every attempt that ever ran.
+        """
+        while True:
             changes = self.controller.changes
             self.warden.ensure()
-            self.wake_at = self.controller.sync()
-            observed = self.observer.observe(self.clock())
-            result = plan(self.job, observed, self.clock(), self.settings)
-            if self._reached(result.status):
-                self._pause(observed)
-                self.view.note(f"stopped after {self.until}; without --until it goes on")
-                return True
-            self._carry_out(result, observed)
+            self._plan_and_carry_out()
             if self.finished:
                 return True
-        return False
+            if self.controller.changes == changes:
+                self.wake_at = _earliest(self.wake_at, self.controller.sync())
+            if self.controller.changes == changes:
+                return False
 
-    def _carry_out(self, result: Plan, observed: Observed) -> None:
+    def _plan_and_carry_out(self) -> None:
+        observed = self.observer.observe(self.clock())
+        result = plan(self.job, observed, self.clock(), self.settings)
+        if self._reached(result.status):
+            self._pause(observed)
+            self.view.note(f"stopped after {self.until}; without --until it goes on")
+            return
         for manifest in result.apply:
             self.controller.apply(manifest)
         self._store(result, observed)
         for child in result.delete:
             self.controller.delete(child)
+        self.wake_at = None
         if result.requeue_after is not None:
-            due = self.clock() + timedelta(seconds=result.requeue_after)
-            self.wake_at = min(self.wake_at or due, due)
+            self.wake_at = self.clock() + timedelta(seconds=result.requeue_after)
 
     def _store(self, result: Plan, observed: Observed) -> None:
         before = self.job.status
@@ -186,6 +191,10 @@ class Runner:
         """On whatever way out: no process outlives the run."""
         self.controller.kill()
         self._wait_for_pods(_KILL_SECONDS)
+
+
+def _earliest(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 def _without_figures(status: PretrainJobStatus) -> PretrainJobStatus:

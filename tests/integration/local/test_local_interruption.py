@@ -145,3 +145,13 @@ def is_warden(process: psutil.Process) -> bool:
     with suppress(psutil.Error):
         return "pretrainctl.local.warden" in process.cmdline()
     return False
+
+
+def test_an_attempt_is_known_before_any_of_its_processes_runs(job: LocalJob) -> None:
+    job.write(scripts={"train": ["wait"]})
+    process = job.start()
+    wait_for("training", lambda: "train" in job.stages_run)
+    process.kill()
+    process.communicate()
+    train = next(stage for stage in job.saved["status"]["stages"] if stage["name"] == "train")
+    assert (train["state"], train["attempt"]) == ("Running", 0)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pretrain_api.reports import EXIT_CODES, STAGES
 
 from pretrain_testing.processes import wait_for
 from pretrain_testing.scripted_stages import read_runs
@@ -66,8 +67,13 @@ class LocalJob:
         package.mkdir(parents=True, exist_ok=True)
         (package / "__init__.py").touch()
         (package / "__main__.py").write_text(PACKAGE, encoding="utf-8")
-        scenario = json.dumps({"slices": slices, "scripts": scripts or {}})
-        (self.scenario / "scenario.json").write_text(scenario, encoding="utf-8")
+        scenario = {
+            "slices": slices,
+            "scripts": scripts or {},
+            "stages": STAGES,
+            "causes": {code: cause for cause, code in EXIT_CODES.items()},
+        }
+        (self.scenario / "scenario.json").write_text(json.dumps(scenario), encoding="utf-8")
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Start `pretrainctl local` and leave it running."""

