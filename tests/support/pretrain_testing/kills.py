@@ -71,7 +71,10 @@ class Workdir:
 
 
 def seeded_kills(*, seed: int, max_steps: int, count: int = 10) -> list[Kill]:
-    """`count` kills over all stages; training gets most, its steps in ascending order."""
+    """`count` kills over all stages; training gets most, its steps in ascending order.
+
+    All lie in the first three quarters of training, so that several saves are left for the last.
+    """
     random_source = random.Random(seed)
     victims: tuple[Victim, ...] = (
         "one worker",
@@ -82,7 +85,7 @@ def seeded_kills(*, seed: int, max_steps: int, count: int = 10) -> list[Kill]:
     )
     outside: tuple[Victim, ...] = ("the whole tree", "the command")
     in_training = count - 4
-    steps = sorted(random_source.sample(range(2, max_steps - 1), in_training + 1))
+    steps = sorted(random_source.sample(range(2, max_steps * 3 // 4), in_training + 1))
     training: list[Kill] = [
         Kill("training", victims[number % len(victims)], step)
         for number, step in enumerate(steps[:-1])
@@ -94,6 +97,17 @@ def seeded_kills(*, seed: int, max_steps: int, count: int = 10) -> list[Kill]:
         *training,
         Kill("evaluation", random_source.choice(outside)),
     ]
+
+
+def with_quick_restarts(manifest: Path, target: Path) -> Path:
+    """Copy the manifest with next to no back-off, and room for kills without progress."""
+    job = yaml.safe_load(manifest.read_text())
+    job["spec"]["failurePolicy"] = {
+        "backoff": {"initialSeconds": 0, "maximumSeconds": 1},
+        "noProgressRestarts": 20,
+    }
+    target.write_text(yaml.safe_dump(job, allow_unicode=True))
+    return target
 
 
 def run_undisturbed(manifest: Path, workdir: Workdir) -> None:
@@ -251,12 +265,13 @@ def main() -> None:
     for run in runs:
         shutil.rmtree(run.ledger, ignore_errors=True)
         shutil.copytree(options.data, run.storage)
-    max_steps = yaml.safe_load(options.manifest.read_text())["spec"]["training"]["maxSteps"]
+    manifest = with_quick_restarts(options.manifest, options.workdir / "job.yaml")
+    max_steps = yaml.safe_load(manifest.read_text())["spec"]["training"]["maxSteps"]
     kills = seeded_kills(seed=options.seed, max_steps=max_steps)
     print("running the job undisturbed ...", flush=True)
-    run_undisturbed(options.manifest, runs[0])
+    run_undisturbed(manifest, runs[0])
     print("running it again, killed ten times ...", flush=True)
-    for line in run_killed(options.manifest, runs[1], kills):
+    for line in run_killed(manifest, runs[1], kills):
         print(f"  killed {line}")
     compare(runs[1], runs[0])
     steps = len({step for step, _ in effective_ledger(runs[1])})

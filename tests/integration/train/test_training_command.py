@@ -1,0 +1,119 @@
+"""Training by its own command, with torchrun: killed, stopped, spread over two nodes.
+
+About 90 s on two idle cores: a start imports torch in three processes or more.
+"""
+
+import os
+import signal
+
+import psutil
+import pytest
+from pretrain_testing.processes import processes_of, wait_for
+from pretrain_testing.training import Attempt, Bed, Ending, assert_same_training, flip_a_byte
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Bed:
+    """One node of two ranks that nothing disturbed."""
+    bed = Bed(tmp_path_factory.mktemp("command"), name="undisturbed")
+    ending = bed.run()
+    assert ending.code == 0, ending.output
+    return bed
+
+
+def workers(attempt: Attempt) -> list[psutil.Process]:
+    """The ranks, not torchrun, whose command names theirs."""
+    children = psutil.Process(attempt.pid).children(recursive=True)
+    return [
+        child
+        for child in children
+        if "train-worker" in child.cmdline() and "pretrain_jobs.train.agent" not in child.cmdline()
+    ]
+
+
+def test_killed_at_one_place_after_the_other_it_ends_as_if_left_alone(undisturbed: Bed) -> None:
+    bed = undisturbed.variant("killed", checkpoint={"everySteps": 2})
+
+    lost_rank = _kill_a_worker(bed)
+    assert "was ended by SIGKILL" in lost_rank.message
+    assert lost_rank.code == 71
+    _kill_the_launcher(bed)
+    writing = bed.run(attempt=2, PRETRAIN_FAILPOINT="before_model_manifest:kill")
+    assert writing.code == 71
+    assert not (bed.model_directory / "manifest.json").exists()
+    trained = bed.ledger_entries()
+    finished = bed.run(attempt=3)
+
+    assert finished.code == 0, finished.output
+    assert (bed.ledger / "generation-000004-rank-00000.jsonl").read_bytes() == b""
+    assert bed.ledger_entries() == trained
+    assert_same_training(bed, undisturbed)
+    assert finished.report is not None
+    assert finished.report.result is not None
+    assert finished.report.result.step == 12
+    _check_cached(bed)
+    _check_unusable(bed)
+
+
+def _kill_a_worker(bed: Bed) -> Ending:
+    attempt = bed.start()
+    wait_for("step 3", lambda: bed.reached(3))
+    workers(attempt)[-1].kill()
+    ending = attempt.wait()[0]
+    assert processes_of(bed.directory) == []
+    return ending
+
+
+def _kill_the_launcher(bed: Bed) -> None:
+    attempt = bed.start(attempt=1)
+    wait_for("step 6", lambda: bed.reached(6))
+    assert len(workers(attempt)) == 2
+    os.kill(attempt.pid, signal.SIGKILL)
+    attempt.nodes[0].process.wait()
+    wait_for("the end of what it left", lambda: not processes_of(bed.directory))
+
+
+def _check_cached(bed: Bed) -> None:
+    again = bed.run(attempt=4)
+
+    assert again.code == 0
+    assert again.report is not None
+    assert again.report.result is not None
+    assert [found.cached for found in again.report.result.artifacts] == [True]
+
+
+def _check_unusable(bed: Bed) -> None:
+    """With the model gone and every checkpoint damaged, nothing starts afresh."""
+    (bed.model_directory / "manifest.json").unlink()
+    for commit in bed.commits():
+        flip_a_byte(next(commit.parent.glob("rank-00000/*model_states.pt")))
+
+    refused = bed.run(attempt=5)
+
+    assert refused.code == 74
+    assert "none can be used" in refused.message
+    assert refused.report is not None
+    assert not refused.report.retryable
+
+
+def test_two_nodes_stopped_by_sigterm_go_on_from_the_step_they_stopped_at(
+    undisturbed: Bed,
+) -> None:
+    bed = undisturbed.variant("two-nodes", replicas=2, processes=1, checkpoint={"everySteps": 100})
+
+    attempt = bed.start()
+    wait_for("step 5", lambda: bed.reached(5))
+    for node in attempt.nodes:
+        node.process.send_signal(signal.SIGTERM)
+    endings = attempt.wait()
+
+    assert [ending.code for ending in endings] == [75, 75], endings[0].output
+    assert all("stopped by SIGTERM after step" in ending.message for ending in endings)
+    (stopped_at,) = bed.committed_steps()
+    assert {step for step, _ in bed.ledger_entries()} == set(range(1, stopped_at + 1))
+
+    resumed = bed.start(attempt=1).wait()
+
+    assert [ending.code for ending in resumed] == [0, 0], resumed[0].output
+    assert bed.weights == undisturbed.weights
+    assert bed.ledger_entries() == undisturbed.ledger_entries()
