@@ -11,6 +11,7 @@ settings.register_profile(
     "repeatable",
     deadline=None,
     derandomize=True,
+    max_examples=50,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("repeatable")

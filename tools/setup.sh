@@ -10,9 +10,10 @@ CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/pretrain-operator"
 say() { echo "setup: $*" >&2; }
 die() { say "$*"; exit 2; }
 
+# The environment's own interpreter comes first: for any other, uv would make it anew.
 find_python() {
   local candidate
-  for candidate in python3 python3.13 python3.12 python3.11; do
+  for candidate in "$PWD/.venv/bin/python" python3 python3.13 python3.12 python3.11; do
     if "$candidate" -c 'import sys; raise SystemExit(not (3, 11) <= sys.version_info < (3, 14))' \
         2>/dev/null; then
       command -v "$candidate"

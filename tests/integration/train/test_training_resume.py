@@ -5,7 +5,7 @@ At every ZeRO stage, with the newest checkpoint whole or damaged meanwhile. Abou
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -78,6 +78,22 @@ def test_killed_and_started_again_it_ends_as_if_left_alone(root: Path, case: Cas
     _check_rates(killed)
     _check_warning(resumed[0].warnings, newest, case)
     _check_model(killed)
+
+
+def test_a_stop_of_one_rank_in_an_evaluation_stops_all_and_the_evaluation_is_made_up_for(
+    root: Path,
+) -> None:
+    undisturbed = Bed(root, name="evaluated", training={"evaluation": {"everySteps": 4}})
+    values_of(start_training(undisturbed).results())
+    stopped = replace(undisturbed, name="stopped", checkpoint={"everySteps": 100})
+
+    results = start_training(stopped, stopped=1).results()
+
+    assert [result.cause for result in results] == ["Preempted", "Preempted"]
+    assert all("the checkpoint of step 8 is committed" in result.error for result in results)
+    assert stopped.committed_steps() == [8]
+    values_of(start_training(stopped, attempt=1).results())
+    assert_same_training(stopped, undisturbed)
 
 
 def _check_rates(bed: Bed) -> None:

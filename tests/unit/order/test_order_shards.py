@@ -30,7 +30,7 @@ class CountingStore:
 @pytest.fixture
 def files(tmp_path: Path) -> ShardFiles:
     store, manifest = commit_token_dataset(tmp_path, train=TRAIN)
-    counting = cast(ObjectStore, CountingStore(store))
+    counting = cast("ObjectStore", CountingStore(store))
     return ShardFiles(counting, manifest.shards("train"), tmp_path / "cache")
 
 

@@ -1,0 +1,60 @@
+"""When a checkpoint is due by the clock: rank 0 alone decides."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pretrain_api.spec.lifecycle import CheckpointSpec
+from pretrain_jobs.train.keeper import Keeper
+
+
+@dataclass
+class Alone:
+    """As much of a saver as the question needs."""
+
+    rank: int
+
+    @property
+    def group(self) -> Any:
+        return self
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def keeper(clock: Clock, *, rank: int = 0, **spec: int) -> Keeper:
+    saver: Any = Alone(rank)
+    return Keeper(CheckpointSpec(**spec), saver, None, clock)
+
+
+def test_a_save_is_due_when_the_minutes_are_over() -> None:
+    clock = Clock()
+    kept = keeper(clock, every_minutes=5)
+
+    clock.now += 299
+    assert not kept.time_is_up()
+    clock.now += 1
+    assert kept.time_is_up()
+
+
+def test_other_ranks_clocks_do_not_count() -> None:
+    clock = Clock()
+    kept = keeper(clock, rank=1, every_minutes=5)
+    clock.now += 10_000
+
+    assert not kept.time_is_up()
+
+
+def test_steps_and_minutes_are_independent() -> None:
+    clock = Clock()
+    by_steps = keeper(clock, every_steps=20)
+    clock.now += 10_000
+
+    assert not by_steps.time_is_up()
+    assert [step for step in range(1, 61) if by_steps.is_due(step)] == [20, 40, 60]
+    assert not keeper(clock, every_minutes=5).is_due(20)
