@@ -78,8 +78,10 @@ def build_pod_process(spec: Mapping[str, Any], context: PodContext) -> PodProces
     scratch = [place for place in own[1:] if not any(place in path.parents for path in files)]
     env = _environment(container, mounts, context)
     command = [*container.get("command", ()), *container.get("args", ())]
+    words = [_expand(part, env) for part in command]
     return PodProcess(
-        argv=tuple(map_path(_expand(part, env), mounts) for part in command),
+        # the program is this machine's, also where it lies under a path that a pod mounts
+        argv=(*words[:1], *(map_path(word, mounts) for word in words[1:])),
         env=env,
         directories=(context.directory, context.temporary, *own[1:]),
         scratch=(context.temporary, *scratch),

@@ -69,6 +69,11 @@ def test_mounted_paths_in_the_command_name_directories_of_the_pod() -> None:
     assert process.argv[5:] == (f"--scratch={POD}/tmp/a", "/tmpfile", "x/tmp")
 
 
+def test_the_program_is_this_machines_wherever_it_lies() -> None:
+    process = build(spec(command=["/tmp/checkout/.venv/bin/python", "-m", "x"]))
+    assert process.argv == ("/tmp/checkout/.venv/bin/python", "-m", "x")
+
+
 def test_a_config_map_is_files_and_an_empty_dir_a_directory_that_is_removed_afterwards() -> None:
     process = build(spec())
     assert process.files == {POD / "volumes/config/config.json": "{}"}
