@@ -43,5 +43,6 @@ else
   [ -x "$UV" ] || install_uv
 fi
 say "locked dependencies into .venv ($("$PYTHON" --version), a few GB on the first run)"
-"$UV" sync --frozen --quiet --all-extras --python "$PYTHON"
+# Compiled now, since an interpreter told not to write bytecode would compile torch at every start.
+"$UV" sync --frozen --quiet --compile-bytecode --all-extras --python "$PYTHON"
 ln -sf "$UV" .venv/bin/uv

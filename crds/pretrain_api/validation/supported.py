@@ -122,6 +122,12 @@ TABLE: tuple[Unsupported, ...] = (
         is_other_than(1),
         "sequences are not split over ranks yet; leave it at 1",
     ),
+    Unsupported(
+        "training.zero.offload.optimizer", is_value(True), "nothing is kept in host memory yet"
+    ),
+    Unsupported(
+        "training.zero.offload.parameters", is_value(True), "nothing is kept in host memory yet"
+    ),
     Unsupported("training.compile", is_value(True), "models are not compiled yet"),
     Unsupported(
         "training.logging.wandbProject",

@@ -17,6 +17,7 @@ from pretrain_jobs.checkpoint.layout import STEPS, CheckpointKey, Listed, group_
 from pretrain_jobs.checkpoint.retention import abandoned, deletion_order, superseded
 from pretrain_jobs.errors import StageError
 from pretrain_jobs.storage import ObjectStore
+from pretrain_jobs.storage.base import SWEEP_AGE_SECONDS
 
 _log = logging.getLogger(__name__)
 
@@ -69,9 +70,18 @@ def sweep_abandoned(store: ObjectStore, generation: Generation, failpoints: Fail
     """Delete what attempts before this one left without a commit, half-written files included."""
     try:
         listing = group_keys(info.key for info in store.list(STEPS))
-        for key in abandoned(listing, generation.number):
-            store.sweep(key.prefix, older_than_seconds=0.0)
-            delete_checkpoints(store, [key], failpoints)
-        store.sweep(STEPS)
     except StageError as error:
-        _log.warning("leftovers of older attempts could not be deleted: %s", error)
+        _log.warning("leftovers of older attempts could not be looked for: %s", error)
+        return
+    for key in abandoned(listing, generation.number):
+        _sweep(store, key.prefix, older_than_seconds=0.0)
+        delete_checkpoints(store, [key], failpoints)
+    _sweep(store, STEPS, older_than_seconds=SWEEP_AGE_SECONDS)
+
+
+def _sweep(store: ObjectStore, prefix: str, *, older_than_seconds: float) -> None:
+    """Remove unfinished writes; some servers cannot list theirs, and then keep them."""
+    try:
+        store.sweep(prefix, older_than_seconds=older_than_seconds)
+    except StageError as error:
+        _log.info("unfinished writes under %s could not be swept: %s", prefix, error)

@@ -53,15 +53,15 @@ def _zero(
     training: TrainingSpec, *, device: Literal["cpu", "cuda"], parameters: int
 ) -> dict[str, Any]:
     zero = training.zero
+    if zero.offload.optimizer or zero.offload.parameters:
+        raise UserError(
+            "spec.training.zero.offload is not run by this version: DeepSpeed would compile its "
+            "CPU optimizer at each start; leave it out, and use more ranks or a higher stage"
+        )
     bucket = min(LARGEST_BUCKET, max(parameters, 1))
-    config: dict[str, Any] = {
+    return {
         "stage": zero.stage,
         "overlap_comm": device == "cuda",
         "reduce_bucket_size": bucket,
         "allgather_bucket_size": bucket,
     }
-    if zero.offload.optimizer:
-        config["offload_optimizer"] = {"device": "cpu"}
-    if zero.offload.parameters:
-        config["offload_param"] = {"device": "cpu"}
-    return config

@@ -213,8 +213,4 @@ def _optimizer(model: PreTrainedModel, training: TrainingSpec) -> Any:
         "eps": spec.epsilon,
     }
     groups = optimizer_groups(model, spec.weight_decay)
-    if training.zero.offload.optimizer:
-        from deepspeed.ops.adam import DeepSpeedCPUAdam
-
-        return DeepSpeedCPUAdam(groups, adamw_mode=True, **settings)
     return torch.optim.AdamW(groups, fused=True, **settings)

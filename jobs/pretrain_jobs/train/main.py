@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.model.build import build_config, build_model
+from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.objectives.tensors import check_isolation
 from pretrain_jobs.process import ProgressReporter, load_config
 from pretrain_jobs.train.corpus import Corpus, open_corpus
@@ -35,7 +36,6 @@ from pretrain_jobs.train.node import SCRATCH_ENV
 from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
 from pretrain_jobs.train.schedule import with_known_steps
-from pretrain_jobs.train.state import Progress
 from pretrain_jobs.train.stopping import stop_on_sigterm
 from pretrain_jobs.train.telemetry import LOG_DIR_ENV, Telemetry
 from pretrain_jobs.train.throughput import peak_operations
@@ -70,17 +70,13 @@ def train(
         samples_per_epoch=corpus.train.samples_per_epoch,
         sequence_length=corpus.sequence_length,
     )
-    share = _share(training, ranks)
-    model_config = build_config(
-        config.model, tokens=corpus.tokens, sequence_length=corpus.sequence_length
+    share = Share(
+        rank=ranks.rank,
+        world_size=ranks.world_size,
+        global_batch=training.global_batch_size or 1,
+        micro_batch=training.micro_batch_size or 1,
     )
-
-    def build() -> PreTrainedModel:
-        model = build_model(model_config, seed=training.seed, attention=config.model.attention)
-        if corpus.isolated:
-            check_isolation(model.config)
-        return model
-
+    build = _model_builder(config, corpus)
     engine = build_engine(
         build,
         training=training,
@@ -90,11 +86,9 @@ def train(
     )
     failpoints = Failpoints.from_environment(os.environ)
     _seed(training.seed, ranks.rank)
+    start = corpus.train.start()
     with goodput.during("restore"):
-        resumption = resume(
-            config, ranks, engine, corpus.train.start(), scratch=scratch, failpoints=failpoints
-        )
-    progress = resumption.progress
+        resumption = resume(config, ranks, engine, start, scratch=scratch, failpoints=failpoints)
     with ExitStack() as stack:
         loop = Loop(
             training=training,
@@ -105,20 +99,15 @@ def train(
             ledger=stack.enter_context(_ledger(resumption, ranks)),
             goodput=goodput,
             stop=stack.enter_context(stop_on_sigterm()),
-            validation=lambda: corpus.validation.fixed_batches(
-                training.evaluation.max_samples,
-                rank=ranks.rank,
-                world_size=ranks.world_size,
-                micro_batch=share.micro_batch,
-            ),
+            validation=_validation(corpus, share, samples=training.evaluation.max_samples),
             global_batch=share.global_batch,
             samples_per_epoch=corpus.train.samples_per_epoch,
             peak=_peak(ranks, training),
-            telemetry=_telemetry(stack, config, resumption, progress, scratch=scratch),
+            telemetry=_telemetry(stack, config, resumption, scratch=scratch),
         )
-        steps = corpus.train.steps(progress.cursor, share)
         goodput.enter("idle")
-        progress = loop.run(progress, steps)
+        steps = corpus.train.steps(resumption.progress.cursor, share)
+        progress = loop.run(resumption.progress, steps)
         return finish(
             loop,
             progress,
@@ -129,6 +118,32 @@ def train(
             scratch=scratch,
             failpoints=failpoints,
         )
+
+
+def _model_builder(config: TrainStageConfig, corpus: Corpus) -> Callable[[], PreTrainedModel]:
+    """What builds the model anew with its first weights; UserError for what cannot be built."""
+    model_config = build_config(
+        config.model, tokens=corpus.tokens, sequence_length=corpus.sequence_length
+    )
+
+    def build() -> PreTrainedModel:
+        seed, attention = config.training.seed, config.model.attention
+        model = build_model(model_config, seed=seed, attention=attention)
+        if corpus.isolated:
+            check_isolation(model.config)
+        return model
+
+    return build
+
+
+def _validation(corpus: Corpus, share: Share, *, samples: int) -> Callable[[], Iterator[Batch]]:
+    """What gives this rank's evaluation batches anew, always the same."""
+    return lambda: corpus.validation.fixed_batches(
+        samples,
+        rank=share.rank,
+        world_size=share.world_size,
+        micro_batch=share.micro_batch,
+    )
 
 
 @contextmanager
@@ -143,16 +158,6 @@ def _announced(place: Place, directory: Path) -> Iterator[None]:
         yield
     finally:
         path.unlink()
-
-
-def _share(training: TrainingSpec, ranks: Ranks) -> Share:
-    batch = training.global_batch_size or 1
-    return Share(
-        rank=ranks.rank,
-        world_size=ranks.world_size,
-        global_batch=batch,
-        micro_batch=training.micro_batch_size or 1,
-    )
 
 
 def _seed(seed: int, rank: int) -> None:
@@ -178,7 +183,6 @@ def _telemetry(
     stack: ExitStack,
     config: TrainStageConfig,
     resumption: Resumption,
-    progress: Progress,
     *,
     scratch: Path,
 ) -> Telemetry | None:
@@ -188,7 +192,7 @@ def _telemetry(
         return None
     telemetry = Telemetry(
         _log_directory(os.environ, scratch),
-        progress=progress,
+        progress=resumption.progress,
         store=saver.store,
         reporter=ProgressReporter("train", attempt=config.attempt),
         tensorboard=config.training.logging.tensorboard,

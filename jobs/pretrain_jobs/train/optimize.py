@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.train.data import Step
 from pretrain_jobs.train.engine import Engine, Update
 from pretrain_jobs.train.ranks import Ranks
@@ -51,21 +52,17 @@ def optimize(
     Ranks talk once in a step, or twice where micro-batches before the last need the weight.
     """
     *early, last = step.batches
-    own_counts = _counts(step)
-    counts = ranks.sum(own_counts) if early else None
-    total = 0.0
-    for batch in early:
-        loss = engine.forward(batch)
-        total += loss.value
-        engine.backward(loss, weight=_weight(counts or own_counts))
-        engine.accumulate()
+    counts = _counts(step)
+    if early:
+        counts = ranks.sum(counts)
+    total = sum(_accumulate(engine, batch, weight=_weight(counts)) for batch in early)
     loss = engine.forward(last)
     own = wishes()
     told = [total + loss.value, float(own.stop), float(own.save)]
-    if counts is None:
-        *counts, summed, stops, saves = ranks.sum([*own_counts, *told])
-    else:
+    if early:
         summed, stops, saves = ranks.sum(told)
+    else:
+        *counts, summed, stops, saves = ranks.sum([*counts, *told])
     weight = _weight(counts)
     mean = summed * weight
     engine.backward(loss, weight=math.nan if must_skip(mean) else weight)
@@ -77,6 +74,14 @@ def optimize(
         update=engine.step(learning_rate),
         wishes=Wishes(stop=stops > 0, save=saves > 0),
     )
+
+
+def _accumulate(engine: Engine, batch: Batch, *, weight: float) -> float:
+    """Add a micro-batch's gradient to the step's; its summed loss."""
+    loss = engine.forward(batch)
+    engine.backward(loss, weight=weight)
+    engine.accumulate()
+    return loss.value
 
 
 def _counts(step: Step) -> list[float]:

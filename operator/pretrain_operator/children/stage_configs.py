@@ -92,6 +92,7 @@ def _train(attempt: Attempt) -> TrainStageConfig:
         workers=spec.workers,
         checkpoint=spec.checkpoint,
         rendezvous=_rendezvous(attempt),
+        end_of_document=spec.tokenizer.end_of_document,
     )
 
 

@@ -51,6 +51,7 @@ def with_data(workdir: Workdir) -> Workdir:
     return workdir
 
 
+@pytest.mark.timeout(1800)
 def test_ten_kills_change_neither_the_weights_nor_the_samples(
     tmp_path: Path, manifest: Path
 ) -> None:

@@ -5,6 +5,8 @@ About 40 s.
 
 import resource
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,14 @@ def told(ending: Ending) -> str:
     lines = [line for line in ending.output.splitlines() if line.startswith("pretrain_jobs train:")]
     assert ending.message in lines[-1]
     return lines[-1]
+
+
+def test_the_launcher_is_up_without_torch() -> None:
+    code = "import pretrain_jobs.train.launcher, sys; print('torch' in sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "False\n"
 
 
 def test_a_dataset_that_is_not_there_is_named(bed: Bed, tmp_path: Path) -> None:

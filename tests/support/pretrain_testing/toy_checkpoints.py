@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -83,23 +84,26 @@ class ToyRun:
 
 @dataclass(frozen=True)
 class ToySettings:
-    """Where and how a toy run keeps its checkpoints."""
+    """Where and how a toy run keeps its checkpoints: by default in a directory under `root`."""
 
     root: Path
     lineage: str = "own"
     keep_last: int = 2
-    spec: CheckpointSpec = field(init=False)
+    storage: StorageSpec | None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "spec", CheckpointSpec(keep_last=self.keep_last))
+    @property
+    def spec(self) -> CheckpointSpec:
+        return CheckpointSpec(keep_last=self.keep_last)
 
     @property
     def store(self) -> ObjectStore:
-        return open_store(StorageSpec(uri=f"file://{self.root}/store"))
+        return open_store(self.storage or StorageSpec(uri=f"file://{self.root}/store"))
 
 
 def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
     """Claim, restore and make ready, as training does."""
+    os.environ |= settings.environment
     store, engine = settings.store, ToyEngine(ranks.rank)
     torch.manual_seed(ranks.rank)
     failpoints = Failpoints()

@@ -34,6 +34,8 @@ REFUSED: dict[str, Any] = {
     "training.schedule.type": "warmupStableDecay",
     "training.parallelism.tensor": 2,
     "training.parallelism.sequence": 2,
+    "training.zero.offload.optimizer": True,
+    "training.zero.offload.parameters": True,
     "training.compile": True,
     "training.logging.wandbProject": "pretraining",
     "training.hooks.dataset": "mine:dataset",
@@ -87,7 +89,7 @@ def test_a_job_of_defaults_is_run() -> None:
         ("corpus.validation.sources", [{"uri": "b.jsonl"}]),
         ("checkpoint.keepEverySteps", 100),
         ("checkpoint.everyMinutes", 10),
-        ("training.zero", {"stage": 3, "offload": {"optimizer": True}}),
+        ("training.zero", {"stage": 3}),
         ("preprocess.packing", {"isolateDocuments": True}),
     ],
 )

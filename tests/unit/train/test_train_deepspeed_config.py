@@ -51,3 +51,11 @@ def test_bf16_is_autocast_over_fp32_weights_with_sums_in_fp32() -> None:
 def test_fp16_on_a_cpu_is_refused_with_what_to_use() -> None:
     with pytest.raises(UserError, match=r"fp16.*use fp32 or bf16"):
         deepspeed_config(training(precision="fp16"), SHARE, device="cpu", parameters=1)
+
+
+@pytest.mark.parametrize("offload", [{"optimizer": True}, {"parameters": True}])
+def test_offloading_is_refused_and_not_ignored(offload: dict[str, bool]) -> None:
+    spec = training(zero={"stage": 3, "offload": offload})
+
+    with pytest.raises(UserError, match=r"training.zero.offload is not run"):
+        deepspeed_config(spec, SHARE, device="cpu", parameters=1)
