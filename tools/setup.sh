@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes .venv as uv.lock says. Needs only Python 3.11 to 3.13; installs uv beside the user's caches
-# if it is not there. Safe to run again: an up-to-date environment takes less than a second.
+# if it is not there. Safe to run again: an up-to-date environment takes seconds.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
