@@ -19,7 +19,7 @@ from pretrainctl.local.pod_process import (
     map_path,
 )
 
-POD = Path("/work/pods/p-0")
+POD = Path("/runs/pods/p-0")
 
 
 def spec(**container: Any) -> dict[str, Any]:
