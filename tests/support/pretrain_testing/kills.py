@@ -59,16 +59,6 @@ class Workdir:
     def weights(self) -> Path:
         return self.path / "export" / "model.safetensors"
 
-    def status(self) -> dict[str, object]:
-        """The status that the command wrote last; empty before the first."""
-        try:
-            document = yaml.safe_load((self.path / "pretrainjob.yaml").read_text())
-        except FileNotFoundError:
-            return {}
-        status = (document or {}).get("status") or {}
-        assert isinstance(status, dict)
-        return status
-
 
 def seeded_kills(*, seed: int, max_steps: int, count: int = 10) -> list[Kill]:
     """`count` kills over all stages; training gets most, its steps in ascending order.
