@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-LEVELS = ("unit", "integration")
+LEVELS = ("unit", "integration", "api", "cluster")
 
 settings.register_profile(
     "repeatable",
