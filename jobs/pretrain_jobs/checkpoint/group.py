@@ -18,6 +18,9 @@ class Group(Protocol):
     def world_size(self) -> int:
         """The number of ranks."""
 
+    def meet(self) -> None:
+        """Wait until every rank is here; InfrastructureError tells which are not in time."""
+
     def gather(self, value: T) -> list[T]:
         """The value of every rank, by rank, on every rank."""
 

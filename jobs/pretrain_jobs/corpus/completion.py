@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from pretrain_api.spec.corpus import ValidationSpec
 from pretrain_api.stages import PreprocessStageConfig
 
 from pretrain_jobs.corpus.slice_manifest import SliceManifest, load_slice, slice_key
 from pretrain_jobs.corpus.slice_output import too_many
 from pretrain_jobs.corpus.slices import SlicePlan
 from pretrain_jobs.corpus.tokenizer_input import PreparedTokenizer
-from pretrain_jobs.dataset.manifest import KIND, SPLITS, DatasetManifest
+from pretrain_jobs.dataset.manifest import KIND, SPLITS, DatasetManifest, load_dataset_manifest
 from pretrain_jobs.dataset.statistics import CorpusStatistics, total
 from pretrain_jobs.errors import DataError, StageError
 from pretrain_jobs.storage import ObjectStore, artifact, open_store
@@ -22,22 +23,21 @@ _log = logging.getLogger(__name__)
 
 def complete_dataset(
     config: PreprocessStageConfig, plan: SlicePlan, tokenizer: PreparedTokenizer
-) -> bool:
-    """Write the dataset's manifest if every slice has its own; whether the dataset exists now.
+) -> DatasetManifest | None:
+    """Write the dataset's manifest if every slice has its own; None while one is missing.
 
-    Raises DataError when all slices together hold no document or too many rejects.
+    Raises DataError when all slices together hold no document or too many rejects, and when
+    nothing is left to train on or the sources held out for validation give nothing.
     """
     store = open_store(config.storage, config.dataset_uri)
     fingerprint = config.dataset_fingerprint
     if artifact.is_committed(store, kind=KIND, fingerprint=fingerprint):
-        return True
+        return load_dataset_manifest(store, fingerprint=fingerprint)
     slices = _load_slices(store, plan, fingerprint)
     if slices is None:
-        return False
+        return None
     statistics = total(part.statistics for part in slices)
     _check(statistics, config, plan)
-    files = [file for part in slices for file in part.files()]
-    files += _copy_tokenizer(store, tokenizer)
     manifest = DatasetManifest(
         fingerprint=fingerprint,
         tokenizer_sha256=tokenizer.sha256,
@@ -49,10 +49,40 @@ def complete_dataset(
         },
         statistics=statistics,
     )
+    _check_splits(manifest, config.corpus.validation)
+    files = [file for part in slices for file in part.files()]
+    files += _copy_tokenizer(store, tokenizer)
     artifact.commit(store, kind=KIND, fingerprint=fingerprint, files=files, extra=manifest.extra())
     _log.info("the dataset has %d documents, %d tokens", statistics.documents, statistics.tokens)
     _sweep(store)
-    return True
+    return manifest
+
+
+def split_warnings(manifest: DatasetManifest, config: PreprocessStageConfig) -> list[str]:
+    """What a user should know of how the documents were split: why nothing will be validated."""
+    fraction = config.corpus.validation.fraction
+    held_out = manifest.documents("validation")
+    if fraction and not held_out:
+        found = f"(fraction {fraction}) holds out none of {manifest.documents('train')} documents"
+    elif held_out and _is_too_short(manifest, config):
+        found = (
+            f"holds out {manifest.tokens('validation')} tokens, too few for one block of "
+            f"{config.preprocess.sequence_length}"
+        )
+    else:
+        return []
+    return [
+        f"corpus.validation {found}, so there will be no validation loss: raise its fraction, or "
+        "give it more text under sources"
+    ]
+
+
+def _is_too_short(manifest: DatasetManifest, config: PreprocessStageConfig) -> bool:
+    """Whether the held-out stream, an end after each document, has no whole block with labels."""
+    if config.objective.clm is None or config.preprocess.packing.strategy not in {None, "blocks"}:
+        return False
+    stream = manifest.tokens("validation") + manifest.documents("validation")
+    return stream <= (config.preprocess.sequence_length or 0)
 
 
 def _sweep(store: ObjectStore) -> None:
@@ -86,6 +116,21 @@ def _check(statistics: CorpusStatistics, config: PreprocessStageConfig, plan: Sl
         raise DataError(
             f"the corpus has no document with text in {len(plan.files)} files "
             f"({causes or 'no records at all'}): check corpus.sources, their format and textField"
+        )
+
+
+def _check_splits(manifest: DatasetManifest, validation: ValidationSpec) -> None:
+    """Refuse a split that was asked for and is empty."""
+    held_out = manifest.documents("validation")
+    if not manifest.documents("train"):
+        raise DataError(
+            f"the training split is empty: all {held_out} documents with text are held out for "
+            "validation: add documents to corpus.sources or lower corpus.validation.fraction"
+        )
+    if validation.sources and not held_out:
+        raise DataError(
+            "the validation split is empty: corpus.validation.sources have no document with text: "
+            "check their format and textField, or leave them out"
         )
 
 

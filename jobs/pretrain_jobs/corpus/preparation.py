@@ -25,6 +25,17 @@ from pretrain_jobs.dataset.format.native import Shard, TokenDtype
 from pretrain_jobs.dataset.statistics import CorpusStatistics, Histogram
 from pretrain_jobs.errors import DataError
 
+_SPLITTER_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a splitter may raise over a text: the document is refused, and the slice goes on."""
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -79,7 +90,7 @@ class Preparation:
             return None
         try:
             return CleanDocument(text, self._recipe.split_sentences(text))
-        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        except _SPLITTER_ERRORS as error:
             message = f"sentences cannot be found: {type(error).__name__}: {error}"
             return Reject(
                 document.uri, document.line, document.offset, RejectCause.SPLITTER, message

@@ -16,11 +16,12 @@ from pretrain_api.reports import Artifact, StageResult
 from pretrain_api.stages import PreprocessStageConfig
 
 from pretrain_jobs.corpus.cleaning import check_supported
-from pretrain_jobs.corpus.completion import complete_dataset
+from pretrain_jobs.corpus.completion import complete_dataset, split_warnings
 from pretrain_jobs.corpus.slice_manifest import SliceManifest, is_sound, load_slice
 from pretrain_jobs.corpus.slice_run import prepare_slice
 from pretrain_jobs.corpus.slices import PLAN_KEY, Slice, SlicePlan, decode_plan
 from pretrain_jobs.corpus.tokenizer_input import fetch_prepared_tokenizer
+from pretrain_jobs.dataset.manifest import DatasetManifest
 from pretrain_jobs.errors import UserError
 from pretrain_jobs.process import INDEX_ENV, load_config
 from pretrain_jobs.storage import open_store
@@ -47,8 +48,8 @@ def main(config_path: Path) -> StageResult:
             _log.info("slice %d is prepared already", part.index)
         else:
             done = prepare_slice(config, plan, part, tokenizer=tokenizer, directory=local)
-        complete = complete_dataset(config, plan, tokenizer)
-    return _result(config, done, complete=complete)
+        dataset = complete_dataset(config, plan, tokenizer)
+    return _result(config, done, dataset)
 
 
 def _slice_of(plan: SlicePlan, index: str) -> Slice:
@@ -60,18 +61,21 @@ def _slice_of(plan: SlicePlan, index: str) -> Slice:
     return plan.slices[int(index)]
 
 
-def _result(config: PreprocessStageConfig, done: SliceManifest, *, complete: bool) -> StageResult:
+def _result(
+    config: PreprocessStageConfig, done: SliceManifest, dataset: DatasetManifest | None
+) -> StageResult:
     statistics = done.statistics
-    dataset = Artifact(
+    artifact = Artifact(
         stage="preprocess", fingerprint=config.dataset_fingerprint, uri=config.dataset_uri
     )
+    told = split_warnings(dataset, config) if dataset else []
     return StageResult(
-        artifacts=[dataset] if complete else [],
+        artifacts=[artifact] if dataset else [],
         counts={
             "documents": statistics.documents,
             "tokens": statistics.tokens,
             "removed": sum(statistics.removed.values()),
             "rejects": sum(statistics.rejects.values()),
         },
-        warnings=list(done.warnings),
+        warnings=[*done.warnings, *told],
     )

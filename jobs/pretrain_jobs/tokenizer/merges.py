@@ -11,7 +11,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+MAX_WORD_CHARACTERS = 128
+"""Longer words are trained on in parts of this length: the library's time grows with a word's
+square, so that text without a space or a stop would never be done with."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,10 @@ def train_merges(
     scratch = Tokenizer(models.BPE())
     if normalizer is not None:
         scratch.normalizer = normalizer
-    scratch.pre_tokenizer = pre_tokenizer
+    parts = Regex(rf"[\s\S]{{1,{MAX_WORD_CHARACTERS}}}")
+    scratch.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizer, pre_tokenizers.Split(parts, behavior="isolated")]
+    )
     scratch.train_from_iterator(texts, trainer)
     model = json.loads(scratch.to_str())["model"]
     ordered = sorted(model["vocab"].items(), key=lambda item: item[1])

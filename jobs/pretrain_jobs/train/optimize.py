@@ -47,9 +47,10 @@ def optimize(
     """Train on one global batch. A collective.
 
     Each micro-batch's summed loss is weighted by one over the loss tokens of the whole step, so
-    that accumulation and ranks divide out once. The last backward pass waits for the step's mean
-    loss; if `must_skip` says so it spoils the gradient, and every rank's update refuses it.
-    Ranks talk once in a step, or twice where micro-batches before the last need the weight.
+    that accumulation and ranks divide out once; a step without any has the loss 0. The last
+    backward pass waits for the step's mean loss; if `must_skip` says so it spoils the gradient,
+    and every rank's update refuses it. Ranks talk once in a step, or twice where
+    micro-batches before the last need the weight.
     """
     *early, last = step.batches
     counts = _counts(step)
@@ -94,5 +95,5 @@ def _counts(step: Step) -> list[float]:
 
 
 def _weight(counts: list[float]) -> float:
-    """One over the loss tokens."""
-    return 1.0 / counts[2]
+    """One over the loss tokens; nothing where no sample has any, for nothing is learnt there."""
+    return 1.0 / counts[2] if counts[2] else 0.0

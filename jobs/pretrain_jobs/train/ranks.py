@@ -26,6 +26,7 @@ _LOST_PEER = (
     "Timed out waiting",
     "Application timeout caused pair closure",
     "gloo/transport",
+    "monitoredBarrier",
     "NCCL",
 )
 """What gloo, NCCL and the store say when another rank is gone or does not answer."""
@@ -57,10 +58,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks of this attempt. Every method but the properties is a collective."""
+    """The ranks of this attempt. Every method but the properties is a collective.
+
+    `patience` is how long they wait to meet, the group's own timeout if None.
+    """
 
     place: Place
     device: torch.device
+    patience: timedelta | None = None
 
     @property
     def rank(self) -> int:
@@ -78,6 +83,11 @@ class Ranks:
         dist.all_reduce(tensor)
         sums: list[float] = tensor.tolist()
         return sums
+
+    def meet(self) -> None:
+        """Wait for every rank. Where gloo is spoken, those that do not come are named."""
+        if dist.get_backend() == dist.Backend.GLOO:
+            dist.monitored_barrier(timeout=self.patience, wait_all_ranks=True)
 
     def gather(self, value: T) -> list[T]:
         """Every rank's value, by rank."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from pretrain_jobs.dataset.format.native import read_shard
+from pretrain_jobs.dataset.format.native import read_offsets, read_shard
 from pretrain_jobs.dataset.manifest import ShardEntry
 from pretrain_jobs.errors import DataError
 from pretrain_jobs.objectives.packing import ShardLayout
@@ -59,8 +59,7 @@ class ShardFiles:
         """The offsets of every shard in turn; each file is verified on the way."""
         for index in range(len(self.entries)):
             self.verify(index)
-            shard = read_shard(self.path(index))
-            yield ShardLayout.of(shard.document_offsets, shard.sentence_offsets)
+            yield ShardLayout.of(*read_offsets(self.path(index)))
 
     def _download(self, index: int, path: Path) -> None:
         """Replace the local file; other processes that read the old one are not disturbed."""

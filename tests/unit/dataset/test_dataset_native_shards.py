@@ -15,6 +15,7 @@ from pretrain_jobs.dataset.format.native import (
     ShardFile,
     ShardWriter,
     TokenDtype,
+    read_offsets,
     read_shard,
     token_dtype,
     write_shard,
@@ -146,6 +147,24 @@ def test_a_type_that_is_too_small_is_refused() -> None:
     assert token_dtype(100, "uint32") == "uint32"
     with pytest.raises(UserError, match="65537"):
         token_dtype(65_537, "uint16")
+
+
+def test_offsets_are_read_without_the_tokens(tmp_path: Path) -> None:
+    path = tmp_path / "a.h5"
+    shard = shard_of([[5, 7], [50_000]])
+    write_shard(path, shard)
+    with h5py.File(path, "r") as file:
+        place = file["tokens"].id.get_chunk_info(0)
+    data = bytearray(path.read_bytes())
+    data[place.byte_offset : place.byte_offset + place.size] = bytes(place.size)
+    path.write_bytes(data)
+
+    documents, sentences = read_offsets(path)
+
+    assert documents.tolist() == shard.document_offsets.tolist()
+    assert sentences.tolist() == shard.sentence_offsets.tolist()
+    with pytest.raises(DataError, match="cannot be read"):
+        read_shard(path)
 
 
 def test_a_cut_shard_is_a_data_error(tmp_path: Path) -> None:

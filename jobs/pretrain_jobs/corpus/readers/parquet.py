@@ -46,11 +46,17 @@ def _check_column(schema: pa.Schema, source: FileInput) -> None:
 
 
 def _rows(file: pq.ParquetFile, field: str, uri: str) -> Iterator[Document | Reject]:
-    row = 0
-    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[field], use_threads=False):
-        for scalar in batch.column(0):
-            row += 1
-            yield _document(scalar, field, Place(uri), row)
+    for row, scalar in enumerate(_values(file, field), start=1):
+        yield _document(scalar, field, Place(uri), row)
+
+
+def _values(file: pq.ParquetFile, field: str) -> Iterator[Any]:
+    """The column's values; a batch never reaches beyond its row group, however small that is."""
+    for group in range(file.num_row_groups):
+        for batch in file.iter_batches(
+            batch_size=BATCH_ROWS, row_groups=[group], columns=[field], use_threads=False
+        ):
+            yield from batch.column(0)
 
 
 def _document(scalar: Any, field: str, place: Place, row: int) -> Document | Reject:

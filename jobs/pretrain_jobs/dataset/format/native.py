@@ -13,7 +13,7 @@ equal bytes with one version of HDF5. What the tokens mean is the manifest's and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -86,20 +86,29 @@ def token_dtype(length: int, given: TokenDtype | None = None) -> TokenDtype:
 
 def read_shard(path: Path) -> Shard:
     """Read a whole shard; DataError when the file is damaged or no native shard."""
-    try:
-        with h5py.File(path, "r") as file:
-            version = int(file.attrs.get("format_version", -1))
-            arrays = {name: file[name][:] for name in _NAMES if name in file}
-            names = sorted(file)
-    except OSError as error:
-        raise DataError(f"shard {path} cannot be read: {error}") from error
-    if version != FORMAT_VERSION or len(arrays) != len(_NAMES):
-        raise DataError(
-            f"{path} is no native shard of version {FORMAT_VERSION}: it has {', '.join(names)}"
-        )
+    arrays = _read(path, _NAMES)
     tokens = arrays["tokens"]
     bits = np.unpackbits(arrays["word_starts"], count=len(tokens)).view(np.bool_)
     return Shard(tokens, arrays["document_offsets"], arrays["sentence_offsets"], bits)
+
+
+def read_offsets(path: Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Read the document and sentence offsets of a shard and none of its tokens; errors as there."""
+    arrays = _read(path, ("document_offsets", "sentence_offsets"))
+    return arrays["document_offsets"], arrays["sentence_offsets"]
+
+
+def _read(path: Path, wanted: Sequence[str]) -> dict[str, NDArray[Any]]:
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format_version") != FORMAT_VERSION or not set(_NAMES) <= set(file):
+                raise DataError(
+                    f"{path} is no native shard of version {FORMAT_VERSION}: "
+                    f"it has {', '.join(sorted(file))}"
+                )
+            return {name: file[name][:] for name in wanted}
+    except OSError as error:
+        raise DataError(f"shard {path} cannot be read: {error}") from error
 
 
 def write_shard(path: Path, shard: Shard) -> None:

@@ -1,0 +1,137 @@
+"""A save by several ranks that are slow or fail, over a store that remembers every write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+import pytest
+from pretrain_api.spec.storage import StorageSpec
+from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.layout import LATEST, group_keys
+from pretrain_jobs.checkpoint.manifest import decode_commit
+from pretrain_jobs.checkpoint.save import Lineage, Saver
+from pretrain_jobs.errors import StorageUnavailableError
+from pretrain_jobs.storage import ObjectInfo, ObjectStore, open_store
+from pretrain_testing.thread_ranks import ThreadRank, run_threads
+from pretrain_testing.toy_checkpoints import ToyEngine
+
+RANKS = 3
+
+
+class WatchedStore:
+    """A store that calls `before` with the key of each write and upload, then remembers the key."""
+
+    def __init__(self, store: ObjectStore, before: Callable[[str], None]) -> None:
+        self._store = store
+        self._before = before
+        self.written: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def write(self, key: str, data: bytes, *, if_absent: bool = False) -> ObjectInfo:
+        self._before(key)
+        info = self._store.write(key, data, if_absent=if_absent)
+        self.written.append(key)
+        return info
+
+    def upload(self, path: Path, key: str, **options: Any) -> ObjectInfo:
+        self._before(key)
+        info = self._store.upload(path, key, **options)
+        self.written.append(key)
+        return info
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> ObjectStore:
+    return open_store(StorageSpec(uri=f"file://{tmp_path}/store"))
+
+
+def save_steps(
+    directory: Path, store: Any, generation: Generation, rank: ThreadRank, steps: list[int]
+) -> list[str]:
+    """Save these steps on one rank; the failure of each, or nothing."""
+    saver = Saver(
+        store=store,
+        group=rank,
+        generation=generation,
+        lineage=Lineage("own", zero_stage=1, versions={}),
+        engine=ToyEngine(rank.rank),
+        scratch=directory / "scratch",
+        failpoints=Failpoints(),
+        clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    return [
+        saver.save(step, trainer={"step": step}, rank_state={"rank": rank.rank}).failure
+        for step in steps
+    ]
+
+
+def run(directory: Path, store: ObjectStore, watched: Any, steps: list[int]) -> list[list[str]]:
+    generation = claim(store, attempt="ab" * 16, lineage="own")
+    return run_threads(lambda rank: save_steps(directory, watched, generation, rank, steps), RANKS)
+
+
+def committed(store: ObjectStore) -> list[int]:
+    listing = group_keys(info.key for info in store.list("step-"))
+    return sorted(listed.key.step for listed in listing if listed.committed)
+
+
+def test_commit_waits_for_the_slowest_rank(tmp_path: Path, store: ObjectStore) -> None:
+    others_are_done = Event()
+
+    def slow_on_rank_1(key: str) -> None:
+        if key.endswith("ranks/00002.json"):
+            others_are_done.set()
+        if "rank-00001/" in key:
+            assert others_are_done.wait(60)
+
+    watched = WatchedStore(store, slow_on_rank_1)
+    failures = run(tmp_path, store, watched, [1])
+
+    assert failures == [[""]] * RANKS
+    [listed] = group_keys(info.key for info in store.list("step-"))
+    commit = watched.written.index(listed.key.commit)
+    assert {*watched.written[:commit], listed.key.commit} == set(listed.keys)
+    assert watched.written[commit:] == [listed.key.commit, LATEST]
+
+
+def test_ranks_that_save_at_the_same_time_never_touch_each_others_files(
+    tmp_path: Path, store: ObjectStore
+) -> None:
+    steps = list(range(1, 6))
+
+    failures = run(tmp_path, store, WatchedStore(store, lambda _: None), steps)
+
+    assert failures == [[""] * len(steps)] * RANKS
+    assert committed(store) == steps
+    for listed in group_keys(info.key for info in store.list("step-")):
+        for manifest in decode_commit(store.read(listed.key.commit), listed.key).ranks:
+            keys = [listed.key.rank_file(manifest.rank, file.name) for file in manifest.files]
+            sizes = [store.head(key).size for key in keys]
+            assert sizes == [file.size for file in manifest.files]
+    assert not any(tmp_path.glob("scratch/*"))
+
+
+@pytest.mark.parametrize("broken", ["rank-00002/", "ranks/00001.json", "COMMIT"])
+def test_a_save_that_fails_anywhere_leaves_the_commit_before_and_the_hint_to_it(
+    tmp_path: Path, store: ObjectStore, broken: str
+) -> None:
+    def refuse(key: str) -> None:
+        if key.startswith("step-000000002/") and broken in key:
+            raise StorageUnavailableError(f"{key} cannot be written today")
+
+    failures = run(tmp_path, store, WatchedStore(store, refuse), [1, 2])
+
+    assert failures == [failures[0]] * RANKS
+    assert failures[0][0] == ""
+    assert "cannot be written today" in failures[0][1]
+    assert committed(store) == [1]
+    assert json.loads(store.read(LATEST))["step"] == 1
+    assert not any(info.key.startswith("step-000000002/") for info in store.list("step-"))
