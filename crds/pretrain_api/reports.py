@@ -22,6 +22,9 @@ TERMINATION_LOG_ENV = "PRETRAIN_TERMINATION_LOG"
 PROGRESS_FILE_ENV = "PRETRAIN_PROGRESS_FILE"
 """Environment variable with the path of the progress file, replaced atomically."""
 
+PROGRESS_PORT_ENV = "PRETRAIN_PROGRESS_PORT"
+"""Environment variable with the port at which a stage serves /progress and /metrics."""
+
 StageName = Literal["tokenizer", "preprocess", "train", "evaluate", "export"]
 STAGES: tuple[StageName, ...] = ("tokenizer", "preprocess", "train", "evaluate", "export")
 

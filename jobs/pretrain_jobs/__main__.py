@@ -84,6 +84,7 @@ A config is the JSON of the stage's model in pretrain_api/stages.py; the operato
 environment:
   PRETRAIN_TERMINATION_LOG  where the report goes (default /dev/termination-log, if it exists)
   PRETRAIN_PROGRESS_FILE    where progress goes while the stage runs (default: nowhere)
+  PRETRAIN_PROGRESS_PORT    where /progress and /metrics are served meanwhile (default: nowhere)
   JOB_COMPLETION_INDEX      which slice (preprocess) or node (train) this process is
 
 exit codes:

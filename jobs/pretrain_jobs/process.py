@@ -1,7 +1,8 @@
 """The top of a stage's process: run it, then report how it ended.
 
 The only place that catches every exception. An ending becomes an exit code, one line on stderr
-and a `StageReport` in the termination message. What a stage does is not known here.
+and a `StageReport` in the termination message. Until then the stage's progress and metrics are
+served, where the environment names a port. What a stage does is not known here.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pretrain_jobs.errors import StageError, UserError
 from pretrain_jobs.progress import ProgressReporter
 from pretrain_jobs.sigterm import raised_on_sigterm
 from pretrain_jobs.storage.local_files import is_full, translate
+from pretrain_jobs.telemetry.serving import served
 from pretrain_jobs.termination import encode_report
 
 __all__ = ["ProgressReporter", "load_config", "run_stage", "run_tool"]
@@ -64,15 +66,16 @@ def run_stage(
     """
     result: StageResult | None = None
     ending: _Ending | None = None
+    index = _integer_from_environment(INDEX_ENV) or 0
     try:
-        with raised_on_sigterm():
+        with raised_on_sigterm(), served(stage, config_path, os.environ, index=index):
             result = main(_readable(config_path))
     except BaseException as error:  # noqa: BLE001 - the process's top
         ending = _classify(error)
         _announce(stage, ending, error)
     report = StageReport(
         stage=stage,
-        index=_integer_from_environment(INDEX_ENV) or 0,
+        index=index,
         rank=_integer_from_environment("RANK"),
         attempt=_attempt(config_path),
         cause=ending.cause if ending else None,

@@ -36,6 +36,11 @@ class RankManifest(ApiModel):
     attempt: str
     files: tuple[StoredFile, ...]
 
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
     def file(self, name: str) -> StoredFile | None:
         """The file of that name, None if the rank has none."""
         return next((file for file in self.files if file.name == name), None)

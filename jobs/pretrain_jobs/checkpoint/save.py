@@ -41,10 +41,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class SaveResult:
-    """A save's outcome, the same on every rank: the commit, or why there is none."""
+    """A save's outcome, the same on every rank: the commit, or why there is none.
+
+    `size` is in bytes, of all ranks' files.
+    """
 
     status: CheckpointStatus | None
     failure: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,10 +81,12 @@ class Saver:
     ) -> SaveResult:
         """Save and commit; NonFiniteError or InfrastructureError (fenced) on every rank.
 
+        A rank that does not come to the save is named on those that wait for it.
         `trainer` is rank 0's to give, `rank_state` each rank's own; both are JSON objects.
         """
         key = CheckpointKey(step, self.generation.number, self.generation.attempt)
         self.failpoints.reach("before_snapshot")
+        self.group.meet()
         contents = self._contents(trainer, rank_state)
         self.failpoints.reach("after_snapshot")
         self._require_finite(step, contents)
@@ -95,7 +101,8 @@ class Saver:
             self.failures += 1
             _log.warning("the checkpoint of step %d was not saved: %s", step, failure)
             self._discard(key)
-        return SaveResult(None if failure else self.latest, failure)
+            return SaveResult(None, failure)
+        return SaveResult(self.latest, size=sum(manifest.size for manifest in manifests))
 
     def failure_of_this_rank(self) -> StageError | None:
         """The error that made the last failed save fail here, if it was here."""

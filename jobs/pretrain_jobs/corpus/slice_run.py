@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 from pretrain_api.stages import PreprocessStageConfig
@@ -12,6 +13,7 @@ from pretrain_jobs.corpus.bert_pieces import make_encoder
 from pretrain_jobs.corpus.documents import read_documents
 from pretrain_jobs.corpus.preparation import CleanDocument, Preparation, Recipe
 from pretrain_jobs.corpus.readers.records import Reject, RejectCause
+from pretrain_jobs.corpus.slice_figures import SliceFigures
 from pretrain_jobs.corpus.slice_manifest import (
     RejectsFile,
     SliceManifest,
@@ -29,6 +31,7 @@ from pretrain_jobs.dataset.statistics import CorpusStatistics
 from pretrain_jobs.process import ProgressReporter
 from pretrain_jobs.storage import artifact, open_store
 from pretrain_jobs.storage.uri import absolute_uri
+from pretrain_jobs.telemetry.samples import published
 
 SHOWN_WARNINGS = 20
 
@@ -46,8 +49,9 @@ def prepare_slice(
 ) -> SliceManifest:
     """Read, clean, encode and upload a slice, its manifest last; `directory` is for local files."""
     run = _SliceRun(config, plan, part, tokenizer, directory)
-    run.read()
-    return run.commit()
+    with published(run.figures):
+        run.read()
+        return run.commit()
 
 
 class _SliceRun:
@@ -70,10 +74,11 @@ class _SliceRun:
         self._warnings: list[str] = []
         self._shards: dict[Split, list[ShardEntry]] = defaultdict(list)
         self._outputs = {split: self._output(split, tokenizer, directory) for split in SPLITS}
+        self.figures = SliceFigures()
 
     def read(self) -> None:
         """Send every record of the slice where it belongs."""
-        progress = _ByteProgress(self._config, self._slice)
+        progress = _ByteProgress(self._config, self._slice, self._show)
         for record in read_documents(
             self._slice, self._plan, self._config.storage, progress=progress
         ):
@@ -130,6 +135,9 @@ class _SliceRun:
             )
         )
 
+    def _show(self, read: int) -> None:
+        self.figures.show(read, self._preparation.statistics, self._rejects.counts)
+
     def _refuse(self, reject: Reject) -> None:
         if reject.cause in _TELLING:
             self._warnings.append(describe(reject))
@@ -180,16 +188,21 @@ def _user_words(config: PreprocessStageConfig) -> list[UserWord]:
 class _ByteProgress:
     """Tells how many of the slice's stored bytes were read."""
 
-    def __init__(self, config: PreprocessStageConfig, part: Slice) -> None:
+    def __init__(
+        self, config: PreprocessStageConfig, part: Slice, show: Callable[[int], None]
+    ) -> None:
         self._reporter = ProgressReporter("preprocess", index=part.index, attempt=config.attempt)
         self._total = part.size
         self._done = 0
+        self._show = show
         self._reporter.update(done=0, total=part.size, unit="bytes", force=True)
 
     def __call__(self, count: int) -> None:
         self._done += count
+        self._show(self._done)
         self._reporter.update(done=min(self._done, self._total))
 
     def finish(self) -> None:
         """The whole slice was read."""
+        self._show(self._done)
         self._reporter.update(done=self._total, force=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -21,6 +21,7 @@ from pretrain_jobs.errors import DataError, UserError
 from pretrain_jobs.evaluate.classifier import build_classifier, longest_input
 from pretrain_jobs.evaluate.data import load_task_data, training_subset
 from pretrain_jobs.evaluate.encode import encode_texts, padding_id
+from pretrain_jobs.evaluate.figures import RunFigures
 from pretrain_jobs.evaluate.finetune import Samples, count_steps, fine_tune, predict
 from pretrain_jobs.evaluate.metrics import measure
 from pretrain_jobs.evaluate.results import (
@@ -44,6 +45,7 @@ from pretrain_jobs.storage.artifact import (
     is_committed,
     load,
 )
+from pretrain_jobs.telemetry.samples import published
 
 PREDICTION_BATCHES = 4
 """Batches of the test are this many times as large as those of the training."""
@@ -119,7 +121,8 @@ def _evaluate(config: EvaluateStageConfig, store: ObjectStore, scratch: Path) ->
     )
     tasks = [_prepare(task, config, bench, scratch / task.name) for task in config.evaluation.tasks]
     report = _Steps(progress, total=sum(t.steps(seed) for t in tasks for _, seed in t.runs()))
-    return Results(tasks=[_run_task(task, bench, report) for task in tasks])
+    with published(report.figures):
+        return Results(tasks=[_run_task(task, bench, report) for task in tasks])
 
 
 def _download_model(config: EvaluateStageConfig, directory: Path) -> None:
@@ -153,11 +156,12 @@ def _prepare(task: TaskSpec, config: EvaluateStageConfig, bench: _Bench, scratch
 
 @dataclass
 class _Steps:
-    """Progress over the optimizer steps of all runs."""
+    """Progress over the optimizer steps of all runs, and the figures of those done."""
 
     progress: ProgressReporter
     total: int
     done: int = 0
+    figures: RunFigures = field(default_factory=RunFigures)
 
     def begin(self, message: str) -> None:
         self.progress.update(total=self.total, message=message, force=True)
@@ -168,7 +172,11 @@ class _Steps:
 
 
 def _run_task(task: _Task, bench: _Bench, report: _Steps) -> TaskResult:
-    runs = [_run(task, initialisation, seed, bench, report) for initialisation, seed in task.runs()]
+    runs = []
+    for initialisation, seed in task.runs():
+        run = _run(task, initialisation, seed, bench, report)
+        report.figures.add(run)
+        runs.append(run)
     return summarise(task.spec, labels=task.labels, runs=runs)
 
 

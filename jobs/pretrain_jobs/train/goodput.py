@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 Category = Literal["init", "restore", "data_wait", "step", "evaluation", "checkpoint_stall", "idle"]
@@ -13,23 +14,36 @@ USEFUL: frozenset[Category] = frozenset({"step", "evaluation"})
 """Categories that training exists for; the rest is badput."""
 
 
+@dataclass(frozen=True)
+class _Books:
+    """What was booked up to `since`, and the category that time goes to from then on."""
+
+    category: Category
+    since: float
+    booked: dict[Category, float]
+
+    def seconds(self, now: float) -> dict[Category, float]:
+        """A reader's `now` may be a moment older than the books."""
+        open_seconds = max(0.0, now - self.since)
+        return {**self.booked, self.category: self.booked[self.category] + open_seconds}
+
+
 class Goodput:
-    """A stopwatch that is always in exactly one category, `init` at first."""
+    """A stopwatch that is always in exactly one category, `init` at first.
+
+    One thread moves it; any thread may read it.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Start at the clock's present reading, in seconds."""
         self._clock = clock
-        self._category: Category = "init"
-        self._since = clock()
-        self._seconds: dict[Category, float] = dict.fromkeys(CATEGORIES, 0.0)
+        self._books = _Books("init", clock(), dict.fromkeys(CATEGORIES, 0.0))
 
     def enter(self, category: Category) -> Category:
         """Book the time so far, go on in another category, and return the one that was left."""
-        now = self._clock()
-        left = self._category
-        self._seconds[left] += now - self._since
-        self._category, self._since = category, now
-        return left
+        now, left = self._clock(), self._books
+        self._books = _Books(category, now, left.seconds(now))
+        return left.category
 
     @contextmanager
     def during(self, category: Category) -> Iterator[None]:
@@ -43,8 +57,8 @@ class Goodput:
     @property
     def seconds(self) -> dict[Category, float]:
         """Seconds by category up to now; they sum to the time since the start."""
-        self.enter(self._category)
-        return dict(self._seconds)
+        now = self._clock()
+        return self._books.seconds(now)
 
     @property
     def ratio(self) -> float:

@@ -28,6 +28,7 @@ from pretrain_jobs.train.figures import (
 from pretrain_jobs.train.goodput import Goodput
 from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.ledger import Ledger
+from pretrain_jobs.train.metrics import Shown, TrainingMetrics
 from pretrain_jobs.train.optimize import StepOutcome, Wishes, optimize
 from pretrain_jobs.train.ranks import Ranks
 from pretrain_jobs.train.schedule import learning_rate
@@ -59,6 +60,7 @@ class Loop:
     global_batch: int
     samples_per_epoch: int
     peak: float | None
+    metrics: TrainingMetrics
     telemetry: Telemetry | None = None
     total: Work = field(default_factory=Work)
 
@@ -79,10 +81,12 @@ class Loop:
         if progress.evaluation_due:
             progress = self._finish(progress, Wishes())
         while progress.step < self._max_steps:
+            before = self._seconds()
             with self.goodput.during("data_wait"):
                 step = next(steps)
             with self.goodput.during("step"):
                 progress, wishes = self._train(progress, step)
+            self.metrics.stepped(self._seconds() - before)
             progress = self._finish(progress, wishes)
         return progress
 
@@ -190,10 +194,12 @@ class Loop:
 
     def _save(self, progress: Progress, *, last: bool) -> None:
         """Save; a failure ends training only if there will be no later save."""
+        before = self.goodput.seconds["checkpoint_stall"]
         with self.goodput.during("checkpoint_stall"):
             result = self.keeper.save(progress, last=last)
             if self.telemetry is not None:
                 self.telemetry.publish()
+        self.metrics.saved(self.goodput.seconds["checkpoint_stall"] - before, size=result.size)
         if result.failure and last:
             own = self.keeper.saver.failure_of_this_rank()
             raise own or InfrastructureError(f"the last step was not saved: {result.failure}")
@@ -213,16 +219,19 @@ class Loop:
         return progress.with_line(line)
 
     def _show(self, progress: Progress) -> None:
-        if self.telemetry is not None:
-            self.telemetry.show(
-                training_status(
-                    progress,
-                    max_steps=self._max_steps,
-                    line=self._newest["loss"],
-                    evaluation=self._newest["validation"],
-                ),
-                checkpoint=self.keeper.saver.latest,
-            )
+        if self.telemetry is None:
+            return
+        status = training_status(
+            progress,
+            max_steps=self._max_steps,
+            line=self._newest["loss"],
+            evaluation=self._newest["validation"],
+        )
+        latest = self.keeper.saver.latest
+        self.telemetry.show(status, checkpoint=latest)
+        self.metrics.show(
+            Shown(status, progress, self._newest["validation"], self.total.operations, latest)
+        )
 
     def _seconds(self) -> float:
         """Seconds that went into steps so far, waiting for their data included."""

@@ -24,6 +24,7 @@ from pretrain_jobs.model.build import build_config, build_model
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.objectives.tensors import check_isolation
 from pretrain_jobs.process import ProgressReporter, load_config
+from pretrain_jobs.telemetry.samples import published
 from pretrain_jobs.train.corpus import Corpus, open_corpus
 from pretrain_jobs.train.data import Share
 from pretrain_jobs.train.engine import build_engine
@@ -32,6 +33,7 @@ from pretrain_jobs.train.goodput import Goodput
 from pretrain_jobs.train.ledger import Ledger
 from pretrain_jobs.train.lifeline import die_with_agent
 from pretrain_jobs.train.loop import Loop
+from pretrain_jobs.train.metrics import TrainingMetrics
 from pretrain_jobs.train.node import SCRATCH_ENV
 from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
@@ -103,6 +105,7 @@ def train(
             global_batch=share.global_batch,
             samples_per_epoch=corpus.train.samples_per_epoch,
             peak=_peak(ranks, training),
+            metrics=_metrics(stack, resumption, training, device=ranks.device, goodput=goodput),
             telemetry=_telemetry(stack, config, resumption, scratch=scratch),
         )
         goodput.enter("idle")
@@ -177,6 +180,26 @@ def _peak(ranks: Ranks, training: TrainingSpec) -> float | None:
 def _ledger(resumption: Resumption, ranks: Ranks) -> Ledger:
     generation = resumption.keeper.saver.generation
     return Ledger.from_environment(os.environ, rank=ranks.rank, generation=generation.number)
+
+
+def _metrics(
+    stack: ExitStack,
+    resumption: Resumption,
+    training: TrainingSpec,
+    *,
+    device: torch.device,
+    goodput: Goodput,
+) -> TrainingMetrics:
+    """Figures of this rank for whoever scrapes its pod."""
+    metrics = TrainingMetrics(
+        resumption,
+        goodput=goodput,
+        device=device,
+        skips_spikes=training.anomalies.spike == "skip",
+        clock=time.time,
+    )
+    stack.enter_context(published(metrics))
+    return metrics
 
 
 def _telemetry(

@@ -36,11 +36,15 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Resumption:
-    """Where training stands, what was passed over to get there, and what keeps it from now on."""
+    """Where training stands, what was passed over to get there, and what keeps it from now on.
+
+    `damaged` counts the commits of this run that cannot be trusted.
+    """
 
     progress: Progress
     keeper: Keeper
     warnings: tuple[str, ...]
+    damaged: int
 
 
 def resume(
@@ -83,7 +87,7 @@ def resume(
     if restoration.restored is not None:
         saver.latest = status_of(store, restoration.restored.commit)
         restore_random_state(restoration.restored.rank_state)
-    return Resumption(progress, keeper, restoration.warnings)
+    return Resumption(progress, keeper, restoration.warnings, len(restoration.damaged))
 
 
 def lineage_of(config: TrainStageConfig) -> str:

@@ -16,6 +16,9 @@ from pretrain_operator.observed import Settings
 SHARED_PORTS = range(20_000, 30_000)
 """Ports for pods that share a network: below the kernel's ephemeral ones, above well-known ones."""
 
+SHARED_PROGRESS_PORTS = range(16_000, 20_000)
+"""The like for progress and metrics, so that the two never meet."""
+
 
 @dataclass(frozen=True)
 class StageArtifact:
@@ -64,14 +67,23 @@ class Attempt:
     def rendezvous_port(self) -> int:
         """Rank 0's port: fixed on a pod network, another one for each attempt on a shared one."""
         if self.settings.shared_network or self.uses_host_network:
-            return _shared_port(self.job.metadata.uid, self.number)
+            return _shared_port(self.job.metadata.uid, self.number, SHARED_PORTS)
         return self.settings.rendezvous_port
+
+    @property
+    def progress_port(self) -> int | None:
+        """Where a pod serves progress and metrics; None on the local backend, which reads files."""
+        if self.settings.shared_network:
+            return None
+        if self.uses_host_network:
+            return _shared_port(self.job.metadata.uid, self.number, SHARED_PROGRESS_PORTS)
+        return self.settings.progress_port
 
     def artifact(self, stage: StageName) -> StageArtifact:
         """The artifact of a stage, empty while nobody knows it."""
         return self.artifacts.get(stage, StageArtifact())
 
 
-def _shared_port(uid: str, attempt: int) -> int:
+def _shared_port(uid: str, attempt: int, ports: range) -> int:
     digest = hashlib.sha256(f"{uid}/{attempt}".encode()).digest()
-    return SHARED_PORTS[int.from_bytes(digest[:4], "big") % len(SHARED_PORTS)]
+    return ports[int.from_bytes(digest[:4], "big") % len(ports)]

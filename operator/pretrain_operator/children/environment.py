@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pretrain_api.reports import PROGRESS_FILE_ENV, TERMINATION_LOG_ENV
+from pretrain_api.reports import PROGRESS_FILE_ENV, PROGRESS_PORT_ENV, TERMINATION_LOG_ENV
 from pretrain_api.spec.storage import StorageSpec
 
 from pretrain_operator.children.attempt import Attempt
@@ -26,8 +26,10 @@ _TRAINING = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 
 def stage_environment(attempt: Attempt) -> list[EnvVar]:
     """Plain names and values; the completion index is added by Kubernetes itself."""
+    port = attempt.progress_port
     values = {
         PROGRESS_FILE_ENV: f"{TEMPORARY_PATH}/progress.json",
+        **({PROGRESS_PORT_ENV: str(port)} if port else {}),
         TERMINATION_LOG_ENV: TERMINATION_LOG_PATH,
         "PYTHONUNBUFFERED": "1",
         "HOME": TEMPORARY_PATH,

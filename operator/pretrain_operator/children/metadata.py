@@ -30,12 +30,16 @@ def labels_of(attempt: Attempt) -> dict[str, str]:
 
 
 def owner_reference(job: PretrainJob) -> dict[str, Any]:
-    """The garbage collector deletes a child once this owner is gone, with no operator running."""
+    """The garbage collector deletes a child once this owner is gone, with no operator running.
+
+    A child does not block its owner's deletion: to say so takes a right to change the owner's
+    finalizers on clusters that enforce it (admission OwnerReferencesPermissionEnforcement).
+    """
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "name": job.metadata.name,
         "uid": job.metadata.uid,
         "controller": True,
-        "blockOwnerDeletion": True,
+        "blockOwnerDeletion": False,
     }

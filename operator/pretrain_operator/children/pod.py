@@ -28,6 +28,9 @@ GRACE_SECONDS: dict[StageName, int] = {"train": 120}
 
 DEFAULT_GRACE_SECONDS = 30
 
+METRICS_PORT_NAME = "metrics"
+"""Name of the port at which a stage serves its progress and its metrics."""
+
 _HOST_NETWORK = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
 """On the host's network, cluster DNS must be asked for."""
 
@@ -115,7 +118,12 @@ def _image(attempt: Attempt) -> str:
 
 
 def _ports(attempt: Attempt) -> list[dict[str, Any]]:
-    if not attempt.is_gang:
-        return []
-    port = attempt.rendezvous_port
-    return [{"name": RENDEZVOUS_PORT_NAME, "containerPort": port, "protocol": "TCP"}]
+    ports = {
+        METRICS_PORT_NAME: attempt.progress_port,
+        RENDEZVOUS_PORT_NAME: attempt.rendezvous_port if attempt.is_gang else None,
+    }
+    return [
+        {"name": name, "containerPort": port, "protocol": "TCP"}
+        for name, port in ports.items()
+        if port
+    ]
