@@ -12,6 +12,8 @@ VERSION = "v1alpha1"
 API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "PretrainJob"
 PLURAL = "pretrainjobs"
+CONTROLLER = f"{GROUP}/operator"
+"""What spec.managedBy says of a job that this operator runs."""
 
 
 class ApiModel(BaseModel):

@@ -249,7 +249,7 @@ IMMUTABLE_RULES: tuple[CelRule, ...] = (
     _immutable("preprocess", "sliceBytes", 1024, 2048),
     _immutable("preprocess", "shardSize", 1024, 2048),
     _immutable("preprocess", "userDictionary", "words/a.txt", "words/b.txt"),
-    _immutable("preprocess", "packing", {"strategy": "blocks"}, {"strategy": "documents"}),
+    _immutable("preprocess", "packing", {"strategy": "fullSentences"}, {"strategy": "documents"}),
     _immutable("workers", "processesPerWorker", 1, 2),
     _immutable("workers", "threadsPerProcess", 1, 2),
     _immutable("workers", "device", "cpu", "cuda"),

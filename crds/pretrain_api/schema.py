@@ -45,14 +45,17 @@ _KEPT = (
 
 PRINTER_COLUMNS: tuple[tuple[str, str, str, int], ...] = (
     ("Phase", "string", ".status.phase", 0),
+    ("Stage", "string", ".status.stage", 0),
     ("Step", "integer", ".status.training.step", 0),
     ("Loss", "number", ".status.training.loss", 0),
-    ("Tokens/s", "number", ".status.training.tokensPerSecond", 0),
-    ("Workers", "integer", ".status.workers.ready", 0),
-    ("Restarts", "string", ".status.restarts", 0),
+    ("Tok/s", "number", ".status.training.tokensPerSecond", 0),
+    ("ETA", "string", ".status.eta", 0),
+    ("Restarts", "integer", ".status.restartCount", 0),
     ("Age", "date", ".metadata.creationTimestamp", 0),
-    ("Queue", "string", ".spec.scheduling.queueName", 1),
+    ("Workers", "integer", ".status.workers.ready", 1),
+    ("Steps", "integer", ".status.training.maxSteps", 1),
     ("Checkpoint", "integer", ".status.checkpoint.step", 1),
+    ("Queue", "string", ".spec.scheduling.queueName", 1),
     ("Blocked", "string", ".status.blockedBy", 1),
 )
 """Name, type, path and priority (1 shows with -o wide) of what `kubectl get` prints."""
@@ -142,7 +145,8 @@ class _Compiler:
             return self.ruled(_union(node), path)
         out = {key: node[key] for key in _KEPT if key in node}
         out |= _closed_bounds(node) | _integer_format(node) | self._default(node, path)
-        if "properties" in node:
+        out = {key: _as_stored(value) for key, value in out.items()}
+        if node.get("properties"):
             out["properties"] = {
                 name: self.structural(child, f"{path}.{name}")
                 for name, child in node["properties"].items()
@@ -193,6 +197,14 @@ def _union(node: Node) -> Node:
 def _closed_bounds(node: Node) -> Node:
     pairs = (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum"))
     return {closed: node[open_] for open_, closed in pairs if open_ in node}
+
+
+def _as_stored(value: Any) -> Any:
+    """Write a number as an API server does, so that what is applied equals what is stored.
+
+    Tools that compare the two would see a difference for ever otherwise.
+    """
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _integer_format(node: Node) -> Node:

@@ -86,6 +86,9 @@ class PretrainJobStatus(ApiModel):
     """All that the operator knows of a job; terminal phases never change again."""
 
     phase: Phase = Phase.PENDING
+    stage: StageName | None = Field(
+        None, description="The first stage that is not done; none when all are."
+    )
     observed_generation: int = Field(0, description="Generation of the spec that was seen.")
     conditions: Annotated[list[Condition], Field(max_length=16)] = Field(
         [], description="What holds of the job, one entry a type."
@@ -106,8 +109,15 @@ class PretrainJobStatus(ApiModel):
     suspended_seconds: int = Field(
         0, description="Time spent suspended, which is no active time for the deadline."
     )
+    active_seconds: int = Field(
+        0, description="Time in which pods ran, up to when they last ceased to."
+    )
     restarts: Annotated[dict[str, int], Field(max_length=32)] = Field(
         {}, description="Restarts by cause."
+    )
+    restart_count: int = Field(0, description="Restarts of all causes together.")
+    eta: Annotated[str, Field(max_length=32)] = Field(
+        "", description="Training time that remains, such as 2h5m; empty when not training."
     )
     goodput: GoodputStatus | None = None
     workers: WorkersStatus = WorkersStatus()

@@ -18,7 +18,8 @@ class ObservedPod:
     """One pod of a child Job; `report` is its parsed termination message.
 
     `reason` is the container's or the pod's reason (OOMKilled, Evicted, ErrImagePull, ...);
-    `signal` the signal that ended the container's process, if one did.
+    `signal` the signal that ended the container's process, if one did. `lingering` names other
+    containers that still run after the stage's own has ended well.
     """
 
     name: str
@@ -30,15 +31,21 @@ class ObservedPod:
     message: str = ""
     node: str = ""
     report: StageReport | None = None
+    scheduled_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
     disrupted: bool = False
     deleting: bool = False
+    lingering: str = ""
 
 
 @dataclass(frozen=True)
 class ObservedJob:
-    """One attempt of one stage: a child Indexed Job and its pods (all that still exist)."""
+    """One attempt of one stage: a child Indexed Job and its pods (all that still exist).
+
+    `pods_refused` is what the API server last said to the Job controller instead of creating a
+    pod; it may be out of date once every index has its pod.
+    """
 
     name: str
     stage: StageName
@@ -54,6 +61,25 @@ class ObservedJob:
     finished_at: datetime | None = None
     deleting: bool = False
     pods: tuple[ObservedPod, ...] = ()
+    pods_refused: str = ""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The API server's no to a child that was applied for an attempt.
+
+    `generation` is that of the spec the child was made from, `count` how often in a row it was
+    refused. Refusals live in the executor's memory only.
+    """
+
+    stage: StageName
+    attempt: int
+    kind: ChildKind
+    code: int
+    message: str
+    generation: int
+    at: datetime
+    count: int = 1
 
 
 @dataclass(frozen=True)
@@ -70,6 +96,7 @@ class Observed:
     config_maps: tuple[str, ...] = ()
     progress: tuple[StageProgress, ...] = ()
     stepped_at: datetime | None = None
+    refusals: tuple[Refusal, ...] = ()
 
 
 @dataclass(frozen=True)

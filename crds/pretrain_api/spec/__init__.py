@@ -35,7 +35,9 @@ class PretrainJobSpec(ApiModel):
         None, description="The object is deleted this long after the job has ended."
     )
     managed_by: Annotated[str, Field(max_length=63)] | None = Field(
-        None, description="Controller that runs the job; this operator when left out."
+        None,
+        description="Controller that runs the job: pretrain.dev/operator, which is also meant "
+        "when left out, or another one, whose job is not touched.",
     )
     storage: StorageSpec | None = Field(
         None, description="Locally DIR/storage, on a cluster the operator's default."

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import get_close_matches
 
-from pretrain_api.presets import PRESETS, Architecture
+from pretrain_api.presets import PRESETS, Architecture, ObjectiveName
 from pretrain_api.problems import Problem
 from pretrain_api.resolve import architecture_of, objective_names
 from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.spec.model import ConfigValue
+from pretrain_api.spec.preprocess import PackingStrategy
+
+_PACKINGS: dict[ObjectiveName, tuple[PackingStrategy, ...]] = {
+    "mlm": ("fullSentences", "documents", "segmentPairs"),
+    "clm": ("blocks", "documents"),
+}
+"""What samples of an objective may be packed by; others judge for themselves."""
 
 _KINDS: dict[type, str] = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
@@ -126,17 +133,29 @@ def sequences_fit_the_positions(spec: PretrainJobSpec) -> Iterator[Problem]:
             yield Problem(path, _too_long(architecture, spec.model.config, length))
 
 
+def packing_fits_the_objective(spec: PretrainJobSpec) -> Iterator[Problem]:
+    """Refuse a packing that the objective forms no samples with."""
+    strategy, names = spec.preprocess.packing.strategy, objective_names(spec)
+    fit = _PACKINGS.get(names[0]) if len(names) == 1 else None
+    if strategy is not None and fit is not None and strategy not in fit:
+        yield Problem(
+            ("preprocess", "packing", "strategy"),
+            f"{strategy} is no packing of {names[0]}; use {' or '.join(fit)}",
+        )
+
+
 def isolation_works(spec: PretrainJobSpec) -> Iterator[Problem]:
     """Refuse packed documents kept apart where attention would silently see across."""
-    architecture = architecture_of(spec)
-    if architecture is None or not spec.preprocess.packing.isolate_documents:
+    architecture, packing = architecture_of(spec), spec.preprocess.packing
+    if architecture is None or not (packing.isolate_documents or packing.strategy == "documents"):
         return
-    path = ("preprocess", "packing", "isolateDocuments")
+    field = "isolateDocuments" if packing.isolate_documents else "strategy"
+    path = ("preprocess", "packing", field)
     if not architecture.isolates:
         yield Problem(
             path,
-            f"{architecture.name} cannot keep packed documents apart; use packing.strategy "
-            "documents, or leave isolateDocuments out",
+            f"{architecture.name} cannot keep packed documents apart; leave isolateDocuments out, "
+            "and choose another strategy than documents",
         )
     elif architecture.objective == "mlm" and spec.model.attention in {"eager", "flash_attention_2"}:
         yield Problem(
@@ -150,6 +169,7 @@ RULES = (
     objective_fits_the_architecture,
     masked_shares_fit,
     sequences_fit_the_positions,
+    packing_fits_the_objective,
     isolation_works,
     model_is_named,
     config_overrides_are_known,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pretrain_api.base import CONTROLLER
 from pretrain_api.presets import ARCHITECTURES
 from pretrain_api.problems import Path, Problem
 from pretrain_api.spec import PretrainJobSpec
@@ -43,7 +44,11 @@ class Unsupported:
 RUNNING = tuple(name for name, architecture in ARCHITECTURES.items() if architecture.runs)
 
 TABLE: tuple[Unsupported, ...] = (
-    Unsupported("managedBy", said, "jobs are not handed to other controllers yet"),
+    Unsupported(
+        "managedBy",
+        is_other_than(CONTROLLER),
+        "another controller runs the job; it cannot be tried here",
+    ),
     Unsupported(
         "corpus.dataset", said, "prepared datasets are not read yet; give raw text under sources"
     ),

@@ -97,9 +97,9 @@ def _overdue(turn: Turn, job: ObservedJob) -> Alive | Failure:
 
 
 def _image_due(job: ObservedJob) -> datetime | None:
-    if not any(waits_for_image(pod) for pod in job.pods):
-        return None
-    return job.created_at + IMAGE_PATIENCE
+    """Counts from when the first such pod got its node, where its image began to be pulled."""
+    waiting = [pod.scheduled_at or job.created_at for pod in job.pods if waits_for_image(pod)]
+    return min(waiting) + IMAGE_PATIENCE if waiting else None
 
 
 def _image_failure(job: ObservedJob, spec: PretrainJobSpec) -> Failure:

@@ -1,48 +1,142 @@
-"""What a job waits for, in one sentence, from the states of its current attempt's pods."""
+"""What a job waits for, in a word and a sentence, from the states of its current attempt's pods.
+
+The word is remembered as the reason of Running=False: it begins an event, and it tells why the
+ranks that ran gave up when a peer never came.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from pretrain_api.reports import Cause
 from pretrain_api.spec import PretrainJobSpec
+from pretrain_api.status import PretrainJobStatus
 
 from pretrain_operator.observed import ObservedJob, ObservedPod
+from pretrain_operator.plan.admission import cause_of_refusal
 from pretrain_operator.plan.attempts import waits_for_image
-from pretrain_operator.plan.pod_failures import pod_name
+from pretrain_operator.plan.conditions import find_condition
+from pretrain_operator.plan.decision import Draft, Turn
+from pretrain_operator.plan.pod_failures import Failure, pod_name
+from pretrain_operator.plan.refused import lacks_pods, with_wait_event
+from pretrain_operator.plan.running import missing_pods
+
+UNSCHEDULABLE = "Unschedulable"
+"""The scheduler's reason for a pod that has no place."""
+
+CREATION_PATIENCE = timedelta(seconds=60)
+"""How long a container may take to be created before that is told."""
+
+WAITS: dict[str, Cause] = {
+    Cause.QUOTA.value: Cause.QUOTA,
+    UNSCHEDULABLE: Cause.QUOTA,
+    Cause.IMAGE_PULL.value: Cause.IMAGE_PULL,
+}
+"""Waits for a missing pod, and the cause of an attempt whose other pods gave up meanwhile."""
 
 
-def blocking_sentence(job: ObservedJob, spec: PretrainJobSpec) -> str:
-    """Why an attempt does not run in full; empty when nothing keeps it."""
+@dataclass(frozen=True)
+class Blockage:
+    """What an attempt waits for; `told_at` is when there is more to tell."""
+
+    sentence: str
+    word: str = ""
+    told_at: datetime | None = None
+
+
+def with_blockage(turn: Turn, draft: Draft, job: ObservedJob) -> Draft:
+    """Tell what an attempt waits for, if it waits; a quota that is used up is an event, once."""
+    found = find_blockage(job, turn.job.spec, turn.now)
+    if found is None:
+        return draft
+    if found.word == Cause.QUOTA.value:
+        draft = with_wait_event(turn, draft, found.word, found.sentence)
+    draft = replace(draft, blocked_by=found.sentence, waits_for=found.word)
+    return draft.waking_at(found.told_at)
+
+
+def with_missing_pods(status: PretrainJobStatus, failure: Failure) -> Failure:
+    """Lay a failed rendezvous at the door of what kept the missing pods away."""
+    running = find_condition(status, "Running")
+    cause = WAITS.get(running.reason) if running else None
+    if cause is None or failure.cause is not Cause.INFRASTRUCTURE:
+        return failure
+    return replace(failure, cause=cause, sentence=f"{status.blocked_by} {failure.sentence}")
+
+
+def find_blockage(job: ObservedJob, spec: PretrainJobSpec, now: datetime) -> Blockage | None:
+    """Why an attempt does not run in full; None when nothing keeps it."""
     missing = missing_pods(job)
-    runs = job.stage != "train" and len(missing) < job.completions
-    if runs or not missing:
-        return ""
-    ranks = spec.workers.processes_per_worker
+    if not missing or (job.stage != "train" and len(missing) < job.completions):
+        return _lingering(job, spec)
+    subject = _Subject(job, spec.workers.processes_per_worker, missing)
     pods = {pod.index: pod for pod in job.pods if pod.phase == "Pending"}
-    told = [index for index in missing if index in pods and pods[index].reason]
-    index = told[0] if told else missing[0]
-    subject = f"{_name(index, job, ranks)}{_others(len(missing) - 1)}"
-    if told:
-        return f"{subject}: {_reason(pods[index])}"
-    if job.message:
-        return f"{subject}: Job {job.name} has no pod for it: {job.message}"
-    return f"{subject}: not running yet."
+    told = next((pods[index] for index in missing if index in pods and pods[index].reason), None)
+    if told is not None:
+        return _waiting(told, subject)
+    if job.condition == "Suspended":
+        detail = f": {job.message}" if job.message else "."
+        return Blockage(f"Job {job.name} is suspended, as a queue does it{detail}")
+    if lacks_pods(job):
+        return _without_pod(job, subject, set(pods))
+    return _not_running(pods.get(missing[0]), subject, now)
 
 
-def missing_pods(job: ObservedJob) -> list[int]:
-    """Indexes of an attempt that neither run nor have succeeded."""
-    there = {pod.index for pod in job.pods if pod.phase in {"Running", "Succeeded"}}
-    return [index for index in range(job.completions) if index not in there]
+@dataclass(frozen=True)
+class _Subject:
+    """Who is missing, as the beginning of a sentence."""
+
+    job: ObservedJob
+    ranks_per_pod: int
+    missing: list[int]
+
+    def named(self, index: int) -> str:
+        name = pod_name(index, self.job.stage, self.ranks_per_pod)
+        more = f" (and {len(self.missing) - 1} more)" if len(self.missing) > 1 else ""
+        return f"{name[0].upper()}{name[1:]}{more}"
 
 
-def _reason(pod: ObservedPod) -> str:
-    what = "cannot get the image" if waits_for_image(pod) else "waiting"
-    detail = f": {pod.message}" if pod.message else ""
-    return f"{what} ({pod.reason}){detail}"
+def _waiting(pod: ObservedPod, subject: _Subject) -> Blockage:
+    name, detail = subject.named(pod.index), f": {pod.message}" if pod.message else ""
+    if waits_for_image(pod):
+        return Blockage(f"{name}: cannot get the image{detail}", Cause.IMAGE_PULL.value)
+    word = UNSCHEDULABLE if pod.reason == UNSCHEDULABLE else ""
+    return Blockage(f"{name}: waiting ({pod.reason}){detail}", word)
 
 
-def _name(index: int, job: ObservedJob, ranks_per_pod: int) -> str:
-    name = pod_name(index, job.stage, ranks_per_pod)
-    return f"{name[0].upper()}{name[1:]}"
+def _without_pod(job: ObservedJob, subject: _Subject, pending: set[int]) -> Blockage:
+    created = pending | {pod.index for pod in job.pods}
+    index = next((i for i in subject.missing if i not in created), subject.missing[0])
+    cause = cause_of_refusal(job.pods_refused)
+    word = cause.value if cause is Cause.QUOTA else ""
+    name = subject.named(index)
+    return Blockage(f"{name}: Job {job.name} has no pod for it: {job.pods_refused}", word)
 
 
-def _others(count: int) -> str:
-    return f" (and {count} more)" if count else ""
+def _not_running(pod: ObservedPod | None, subject: _Subject, now: datetime) -> Blockage:
+    """A container's image may be pulled all the time, which no field of a pod tells."""
+    index = subject.missing[0]
+    plain = f"{subject.named(index)}: not running yet."
+    if pod is None or pod.scheduled_at is None:
+        return Blockage(plain)
+    due = pod.scheduled_at + CREATION_PATIENCE
+    if now < due:
+        return Blockage(plain, told_at=due)
+    sentence = (
+        f"{subject.named(index)}: its container is still being created on node {pod.node}; "
+        "the image is being pulled, or a volume is not there"
+    )
+    return Blockage(f"{sentence}.", Cause.IMAGE_PULL.value)
+
+
+def _lingering(job: ObservedJob, spec: PretrainJobSpec) -> Blockage | None:
+    """A pod whose stage is done does not end while a side container runs."""
+    pod = next((pod for pod in job.pods if pod.lingering and pod.phase == "Running"), None)
+    if pod is None:
+        return None
+    name = pod_name(pod.index, job.stage, spec.workers.processes_per_worker)
+    return Blockage(
+        f"The work of {name} is done, but its pod lives on with the container {pod.lingering}: "
+        "a side container must end by itself, or be an init container that restarts always."
+    )

@@ -32,9 +32,11 @@ BUDGETS: dict[Cause, int | None] = {
 UNLIMITED = frozenset({Cause.PREEMPTED})
 """Causes that no failurePolicy limits: they are not the job's fault."""
 
-OUTSIDE_TRAINING = frozenset({Cause.PREEMPTED, Cause.IMAGE_PULL, Cause.STORAGE_UNAVAILABLE})
-"""Causes that say nothing on whether training advances: without storage or an image, no attempt
-can commit, and their own budgets bound them."""
+OUTSIDE_TRAINING = frozenset(
+    {Cause.PREEMPTED, Cause.QUOTA, Cause.IMAGE_PULL, Cause.STORAGE_UNAVAILABLE}
+)
+"""Causes that say nothing on whether training advances: without a place, storage or an image, no
+attempt can commit, and their own budgets bound them."""
 
 
 @dataclass(frozen=True)

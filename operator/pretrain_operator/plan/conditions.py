@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from pretrain_api.job import PretrainJob
+from pretrain_api.reports import Cause
 from pretrain_api.status import (
     Condition,
     ConditionType,
@@ -21,9 +22,14 @@ MESSAGE_LIMIT = 32_768
 _Told = tuple[Literal["True", "False", "Unknown"], str, str]
 
 
+def find_condition(status: PretrainJobStatus, name: ConditionType) -> Condition | None:
+    """A condition as it was last told; None before the first plan."""
+    return next((c for c in status.conditions if c.type == name), None)
+
+
 def is_accepted(job: PretrainJob) -> bool:
     """Whether this generation of the spec was found valid before."""
-    accepted = _find(job.status, "Accepted")
+    accepted = find_condition(job.status, "Accepted")
     return (
         accepted is not None
         and accepted.status == "True"
@@ -33,7 +39,7 @@ def is_accepted(job: PretrainJob) -> bool:
 
 def was_accepted(job: PretrainJob) -> bool:
     """Whether the job has run under an earlier spec; a first spec that is refused ends it."""
-    return _find(job.status, "Accepted") is not None
+    return find_condition(job.status, "Accepted") is not None
 
 
 def phase_of(draft: Draft, *, suspend: bool) -> Phase:
@@ -70,7 +76,7 @@ def _condition(
     status: PretrainJobStatus, name: ConditionType, told: _Told, *, generation: int, now: datetime
 ) -> Condition:
     value, reason, message = told
-    before = _find(status, name)
+    before = find_condition(status, name)
     unchanged = before is not None and before.status == value
     return Condition(
         type=name,
@@ -82,15 +88,13 @@ def _condition(
     )
 
 
-def _find(status: PretrainJobStatus, name: ConditionType) -> Condition | None:
-    return next((c for c in status.conditions if c.type == name), None)
-
-
 def _accepted(draft: Draft) -> _Told:
     if draft.verdict is not None and not draft.verdict.accepted:
         return "False", draft.verdict.reason, draft.verdict.sentence
     if draft.refused:
         return "False", "Invalid", draft.refused
+    if draft.denied:
+        return "False", Cause.ADMISSION_DENIED.value, draft.denied
     return "True", "Valid", ""
 
 
@@ -105,7 +109,7 @@ def _running(draft: Draft) -> _Told:
     stage = current_stage(draft.status.stages)
     if draft.live and stage is not None:
         return "True", PHASES[stage.name].value, ""
-    return "False", draft.status.phase.value, draft.blocked_by
+    return "False", draft.waits_for or draft.status.phase.value, draft.blocked_by
 
 
 def _checkpoint_healthy(status: PretrainJobStatus) -> _Told:

@@ -8,8 +8,9 @@ from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.status import PretrainJobStatus
 
 from pretrain_operator.observed import ObservedJob
-from pretrain_operator.plan.blocked import missing_pods
+from pretrain_operator.plan.clocks import live_since
 from pretrain_operator.plan.decision import Draft, Turn, Verdict
+from pretrain_operator.plan.running import missing_pods
 from pretrain_operator.plan.stages import current_stage
 
 
@@ -18,7 +19,7 @@ def enforce_deadlines(turn: Turn, draft: Draft) -> Draft:
     spec = turn.job.spec
     if draft.verdict is not None or spec.suspend:
         return draft
-    for due, verdict in (_active(draft, spec), _pending(turn, draft, spec)):
+    for due, verdict in (_active(turn, draft, spec), _pending(turn, draft, spec)):
         if due is not None and due <= turn.now:
             return draft.failed(verdict)
         draft = draft.waking_at(due)
@@ -35,14 +36,14 @@ def expiry(status: PretrainJobStatus, spec: PretrainJobSpec) -> datetime | None:
 _Deadline = tuple[datetime | None, Verdict]
 
 
-def _active(draft: Draft, spec: PretrainJobSpec) -> _Deadline:
-    """Counts from the first running pod; neither waiting for it nor suspension is active time."""
+def _active(turn: Turn, draft: Draft, spec: PretrainJobSpec) -> _Deadline:
+    """Counts while pods run; neither waiting for them nor suspension is active time."""
     limit = spec.active_deadline_seconds
     verdict = Verdict("DeadlineExceeded", f"The job was active for longer than {limit} s.")
-    start = draft.status.start_time
-    if limit is None or start is None:
+    if limit is None or not draft.live:
         return None, verdict
-    return start + timedelta(seconds=limit + draft.status.suspended_seconds), verdict
+    left = timedelta(seconds=limit - draft.status.active_seconds)
+    return live_since(turn) + left, verdict
 
 
 def _pending(turn: Turn, draft: Draft, spec: PretrainJobSpec) -> _Deadline:

@@ -82,8 +82,9 @@ class Draft:
     """A plan in the making: each step returns the next draft.
 
     `wake` has the moments at which time alone changes the plan. `live` says whether pods of the
-    current attempt run, `blocked_by` what it waits for, `refused` what is wrong with a spec that
-    was edited after the job had been accepted.
+    current attempt run, `blocked_by` what it waits for and `waits_for` that in one word, `refused`
+    what is wrong with a spec that was edited after the job had been accepted, and `denied` what
+    the API server has against it.
     """
 
     status: PretrainJobStatus
@@ -92,7 +93,9 @@ class Draft:
     wake: tuple[datetime, ...] = ()
     live: bool = False
     blocked_by: str = ""
+    waits_for: str = ""
     refused: str = ""
+    denied: str = ""
     verdict: Verdict | None = None
 
     def with_status(self, **changes: Any) -> Draft:

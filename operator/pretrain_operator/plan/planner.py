@@ -12,15 +12,17 @@ from datetime import datetime
 
 from pretrain_api.job import PretrainJob
 from pretrain_api.problems import Problem
-from pretrain_api.reports import Cause
+from pretrain_api.reports import Cause, StageName
 from pretrain_api.status import TERMINAL_PHASES, Phase, StageStatus
 
 from pretrain_operator.children.resolved import find_problems, storage_problems
 from pretrain_operator.observed import Observed, Settings
 from pretrain_operator.plan.attempts import Absent, Alive, Succeeded, judge
-from pretrain_operator.plan.blocked import blocking_sentence
+from pretrain_operator.plan.blocked import WAITS, with_blockage, with_missing_pods
 from pretrain_operator.plan.cleanup import unwanted_children
+from pretrain_operator.plan.clocks import with_clocks
 from pretrain_operator.plan.conditions import (
+    find_condition,
     is_accepted,
     phase_of,
     was_accepted,
@@ -29,8 +31,19 @@ from pretrain_operator.plan.conditions import (
 from pretrain_operator.plan.deadlines import enforce_deadlines, expiry
 from pretrain_operator.plan.decision import Draft, Plan, Turn, Verdict
 from pretrain_operator.plan.failures import Settling
+from pretrain_operator.plan.ownership import is_foreign
 from pretrain_operator.plan.pod_failures import Failure
-from pretrain_operator.plan.progress import with_newest_checkpoint, with_progress, with_workers
+from pretrain_operator.plan.progress import (
+    eta,
+    with_newest_checkpoint,
+    with_progress,
+    with_workers,
+)
+from pretrain_operator.plan.refused import (
+    with_refused_child,
+    with_refused_pods,
+    with_standing_denial,
+)
 from pretrain_operator.plan.retries import end_attempt
 from pretrain_operator.plan.running import is_live, with_begun_stage, with_completed_stage
 from pretrain_operator.plan.stages import current_stage, initial_stages
@@ -49,7 +62,7 @@ def plan(job: PretrainJob, observed: Observed, now: datetime, settings: Settings
     Mistakes of the user's raise nothing: they are the status of a failed job.
     """
     turn = Turn(job=job, observed=observed, now=now, settings=settings)
-    if job.metadata.deletion_timestamp is not None:
+    if job.metadata.deletion_timestamp is not None or is_foreign(job):
         return Plan(apply=(), delete=(), status=job.status, events=(), requeue_after=None)
     if job.status.phase in TERMINAL_PHASES:
         return _plan_of_finished(turn)
@@ -65,7 +78,7 @@ def _decide(turn: Turn) -> Draft:
     draft = replace(draft, refused=sentence)
     draft = with_newest_checkpoint(turn, end_suspension(turn, draft))
     draft = with_workers(turn, _advance(turn, draft))
-    return enforce_deadlines(turn, draft)
+    return enforce_deadlines(turn, with_clocks(turn, draft))
 
 
 def _problems(turn: Turn) -> list[Problem]:
@@ -100,21 +113,39 @@ def _decide_stage(
         case Absent() if draft.refused:
             return replace(draft, blocked_by=f"The edited spec cannot be run: {draft.refused}")
         case Absent():
-            return start_or_wait(turn, draft, stage)
+            return _start(turn, draft, stage)
         case Alive():
             return _watch(turn, draft, stage, outcome)
         case Settling():
-            return draft.waking_at(outcome.until)
+            return _settle(turn, draft, outcome)
         case Failure():
+            failure = with_missing_pods(turn.job.status, outcome)
             policy = turn.job.spec.failure_policy
-            return end_attempt(draft, stage, outcome, policy=policy, now=turn.now)
+            return end_attempt(draft, stage, failure, policy=policy, now=turn.now)
+
+
+def _start(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
+    return (
+        with_standing_denial(turn, draft)
+        or with_refused_child(turn, draft, stage)
+        or start_or_wait(turn, draft, stage)
+    )
 
 
 def _watch(turn: Turn, draft: Draft, stage: StageStatus, alive: Alive) -> Draft:
-    draft = with_progress(turn, draft, stage, alive.job)
-    sentence = blocking_sentence(alive.job, turn.job.spec)
-    draft = replace(draft, live=is_live(alive.job), blocked_by=sentence)
-    return draft.waking_at(alive.checked_at)
+    denied = with_refused_pods(draft, stage, alive.job)
+    if denied is not None:
+        return denied
+    draft = with_progress(turn, draft, stage, alive.job).waking_at(alive.checked_at)
+    return with_blockage(turn, replace(draft, live=is_live(alive.job)), alive.job)
+
+
+def _settle(turn: Turn, draft: Draft, settling: Settling) -> Draft:
+    """What the attempt waited for may be why it fails, and its pending pods go first."""
+    running = find_condition(turn.job.status, "Running")
+    told = running.reason if running is not None and running.reason in WAITS else ""
+    blocked_by = turn.job.status.blocked_by if told else ""
+    return replace(draft, blocked_by=blocked_by, waits_for=told).waking_at(settling.until)
 
 
 def _conclude(turn: Turn, draft: Draft) -> Plan:
@@ -124,10 +155,13 @@ def _conclude(turn: Turn, draft: Draft) -> Plan:
     over = phase in TERMINAL_PHASES
     draft = _with_end(draft, phase).with_status(
         phase=phase,
+        stage=_stage_name(draft),
         observed_generation=generation,
-        completion_time=turn.now if over else None,
+        completion_time=_completion_time(turn, draft, phase) if over else None,
         blocked_by=_blocked_by(draft, phase)[:BLOCKED_LIMIT],
         export_uri=draft.stage("export").uri if phase is Phase.COMPLETE else "",
+        restart_count=sum(draft.status.restarts.values()),
+        eta=eta(draft.status.training) if phase is Phase.TRAINING else "",
     )
     draft = with_conditions(draft, generation=generation, now=turn.now)
     due = expiry(draft.status, turn.job.spec) if over else None
@@ -138,6 +172,17 @@ def _conclude(turn: Turn, draft: Draft) -> Plan:
         events=draft.events,
         requeue_after=_seconds_until([due] if over else draft.wake, turn.now),
     )
+
+
+def _stage_name(draft: Draft) -> StageName | None:
+    stage = current_stage(draft.status.stages)
+    return stage.name if stage else None
+
+
+def _completion_time(turn: Turn, draft: Draft, phase: Phase) -> datetime:
+    """A job is complete when its last stage is, however late that is noticed."""
+    told = draft.stage("export").completion_time if phase is Phase.COMPLETE else None
+    return min(told or turn.now, turn.now)
 
 
 def _with_end(draft: Draft, phase: Phase) -> Draft:

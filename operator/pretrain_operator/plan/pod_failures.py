@@ -63,8 +63,8 @@ _REASONS: dict[str, _Reason] = {
     ),
     "DeletionByPodGC": _Reason(Cause.INFRASTRUCTURE, Weight.DISRUPTION, "was lost with its node"),
     "NodeLost": _Reason(Cause.INFRASTRUCTURE, Weight.DISRUPTION, "was lost with its node"),
-    "UnexpectedAdmissionError": _Reason(
-        Cause.INFRASTRUCTURE, Weight.DISRUPTION, "was rejected by its node"
+    "ContainerStatusUnknown": _Reason(
+        Cause.INFRASTRUCTURE, Weight.DISRUPTION, "was lost by its node"
     ),
     "Terminated": _Reason(Cause.PREEMPTED, Weight.DISRUPTION, "was stopped: its node shuts down"),
     "NodeShutdown": _Reason(Cause.PREEMPTED, Weight.DISRUPTION, "was stopped: its node shuts down"),
@@ -134,6 +134,9 @@ def _by_exit(pod: ObservedPod) -> _Verdict:
     number = pod.signal or _signal_of(pod.exit_code)
     if number is not None:
         return _by_signal(pod, number)
+    if pod.exit_code is None and pod.phase == "Failed" and pod.reason:
+        text = _with_detail(f"was rejected by its node ({pod.reason})", pod)
+        return Cause.INFRASTRUCTURE, Weight.DISRUPTION, text, True
     if pod.exit_code is None:
         return Cause.PREEMPTED, Weight.CONSEQUENCE, _with_detail("was deleted", pod), True
     cause = _CAUSES.get(pod.exit_code, Cause.UNKNOWN)

@@ -11,6 +11,12 @@ from pretrain_operator.children.names import gang_selector
 from pretrain_operator.observed import ObservedJob
 from pretrain_operator.plan.decision import Draft, Turn
 
+SIGNIFICANT_DIGITS = 5
+"""Of figures in status: more would say nothing, and be in the way in a table."""
+
+_UNITS = {"d": (86_400, 3600, "h"), "h": (3600, 60, "m"), "m": (60, 60, "")}
+"""Seconds of a unit and of the one below, which is told beside it."""
+
 
 def with_newest_checkpoint(turn: Turn, draft: Draft) -> Draft:
     """Take over a newer commit; its step never goes back.
@@ -32,7 +38,19 @@ def with_progress(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob
         stage.name, succeeded=succeeded, message=_message(stage, progress, succeeded)
     )
     training = next((p.training for p in progress if p.index == 0 and p.training), None)
-    return draft.with_status(training=training) if training else draft
+    return draft.with_status(training=_rounded(training)) if training else draft
+
+
+def eta(training: TrainingStatus | None) -> str:
+    """The time that remains, in two units at most: 45s, 12m, 2h5m, 3d4h; empty when unknown."""
+    if training is None or training.eta_seconds is None:
+        return ""
+    seconds = round(training.eta_seconds)
+    for unit, (size, smaller, name) in _UNITS.items():
+        if seconds >= size:
+            rest = seconds % size // smaller
+            return f"{seconds // size}{unit}{f'{rest}{name}' if rest else ''}"
+    return f"{seconds}s"
 
 
 def with_final_step(draft: Draft, step: int | None) -> Draft:
@@ -53,6 +71,15 @@ def with_workers(turn: Turn, draft: Draft) -> Draft:
         selector=gang_selector(turn.job),
     )
     return draft.with_status(workers=workers)
+
+
+def _rounded(training: TrainingStatus) -> TrainingStatus:
+    figures = {
+        name: float(f"{value:.{SIGNIFICANT_DIGITS}g}")
+        for name, value in training
+        if isinstance(value, float)
+    }
+    return training.model_copy(update=figures)
 
 
 def _newest_attempt(turn: Turn, train: StageStatus) -> int:

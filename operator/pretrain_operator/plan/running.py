@@ -14,9 +14,17 @@ from pretrain_operator.plan.stages import with_artifacts
 
 
 def is_live(job: ObservedJob) -> bool:
-    """Whether an attempt runs: rank 0 of a gang, or any pod of another stage."""
+    """Whether an attempt runs: all of a gang, rank 0 included, or any pod of another stage."""
     running = {pod.index for pod in job.pods if pod.phase == "Running" and not pod.deleting}
-    return 0 in running if job.stage == "train" else bool(running) or job.succeeded > 0
+    if job.stage == "train":
+        return 0 in running and not missing_pods(job)
+    return bool(running) or job.succeeded > 0
+
+
+def missing_pods(job: ObservedJob) -> list[int]:
+    """Indexes of an attempt that neither run nor have succeeded."""
+    there = {pod.index for pod in job.pods if pod.phase in {"Running", "Succeeded"}}
+    return [index for index in range(job.completions) if index not in there]
 
 
 def with_begun_stage(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
@@ -30,7 +38,6 @@ def with_begun_stage(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
     if stage.name == "train":
         before = turn.job.status.checkpoint
         draft = draft.with_status(attempt_start_step=before.step if before else 0)
-    draft = draft.with_event("Normal", "StageStarted", f"Attempt {stage.attempt} of {stage.name}.")
     return draft.with_stage(
         stage.name,
         state="Running",
@@ -64,7 +71,8 @@ def _with_start_time(turn: Turn, draft: Draft, job: ObservedJob) -> Draft:
     """A job starts when its first pod runs; a stage may end without having been seen running."""
     if draft.status.start_time is not None:
         return draft
-    if not is_live(job) and job.condition is None:
+    runs = any(pod.phase == "Running" for pod in job.pods) or job.succeeded > 0
+    if not runs and job.condition is None:
         return draft
     starts = [pod.started_at for pod in job.pods if pod.started_at]
     return draft.with_status(start_time=min(starts, default=turn.now))

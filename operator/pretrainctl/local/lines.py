@@ -17,7 +17,7 @@ PROGRESS_INTERVAL = timedelta(seconds=10)
 
 
 TOLD_BY_STAGES = frozenset(
-    {"StageStarted", "StageCompleted", "JobComplete", "JobFailed", "Suspended", "Resumed"}
+    {"StageCompleted", "JobComplete", "JobFailed", "Suspended", "Resumed"}
 )
 """Reasons of events that a view need not show, since it shows the stages and how the run ended."""
 

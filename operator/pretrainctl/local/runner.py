@@ -12,7 +12,7 @@ from typing import Protocol
 
 from pretrain_api.job import PretrainJob
 from pretrain_api.reports import StageName, StageProgress
-from pretrain_api.status import TERMINAL_PHASES, PretrainJobStatus
+from pretrain_api.status import TERMINAL_PHASES, Phase, PretrainJobStatus
 from pretrain_operator.observed import Event, Observed, Settings
 from pretrain_operator.plan import Plan, plan
 
@@ -94,7 +94,7 @@ class Runner:
     def _forget_lost_pods(self) -> None:
         """Pods of an earlier run are gone: their attempts end as if suspended, at no cost."""
         if any(stage.state == "Running" for stage in self.job.status.stages):
-            self._pause(Observed())
+            self._pause(Observed(), "An earlier run was killed.")
 
     def _settle(self) -> bool:
         """Plan and carry out until nothing changes; whether the run is over.
@@ -116,8 +116,8 @@ class Runner:
     def _plan_and_carry_out(self) -> None:
         observed = self.observer.observe(self.clock())
         result = plan(self.job, observed, self.clock(), self.settings)
-        if self._reached(result.status):
-            self._pause(observed)
+        if self._reached(result.status) and result.status.phase not in TERMINAL_PHASES:
+            self._pause(observed, f"Stopped after {self.until}; without --until it goes on.")
             self.view.note(f"stopped after {self.until}; without --until it goes on")
             return
         for manifest in result.apply:
@@ -130,6 +130,7 @@ class Runner:
             self.wake_at = self.clock() + timedelta(seconds=result.requeue_after)
 
     def _store(self, result: Plan, observed: Observed) -> None:
+        """Keep the new status and show it; why a job failed is told once, by its caller."""
         before = self.job.status
         self.job = self.job.model_copy(update={"status": result.status})
         self.unstored = self.unstored or result.status != before
@@ -137,8 +138,9 @@ class Runner:
         due = self.stored_at is None or now - self.stored_at >= timedelta(seconds=STORE_SECONDS)
         if self.unstored and (due or _without_figures(before) != _without_figures(result.status)):
             self._save()
-        for event in result.events:
-            self.view.event(event)
+        if result.status.phase != Phase.FAILED:
+            for event in result.events:
+                self.view.event(event)
         self.view.update(result.status, observed.progress)
 
     def _save(self) -> None:
@@ -160,7 +162,7 @@ class Runner:
         self._wait_for_pods(STOP_GRACE_SECONDS, or_stops=2)
         self.controller.kill()
         self._wait_for_pods(_KILL_SECONDS)
-        self._pause(self.observer.observe(self.clock()))
+        self._pause(self.observer.observe(self.clock()), "Stopped; the same command goes on.")
 
     def _wait_for_pods(self, seconds: float, *, or_stops: int = 2**31) -> None:
         until = self.clock() + timedelta(seconds=seconds)
@@ -171,15 +173,18 @@ class Runner:
             for ended in self.wakeups.wait(left):
                 self.controller.finish(ended)
 
-    def _pause(self, observed: Observed) -> None:
-        """Store the status as of a suspended job: no attempt runs, and none is counted."""
+    def _pause(self, observed: Observed, why: str) -> None:
+        """Store the status as of a suspended job: no attempt runs, and none is counted.
+
+        `why` stands in place of the plan's own reason, that spec.suspend is true.
+        """
         suspended = self.job.model_copy(
             update={"spec": self.job.spec.model_copy(update={"suspend": True})}
         )
         result = plan(suspended, observed, self.clock(), self.settings)
-        self.job = self.job.model_copy(update={"status": result.status})
+        self.job = self.job.model_copy(update={"status": _stopped(result.status, why)})
         self._save()
-        self.view.update(result.status, observed.progress)
+        self.view.update(self.job.status, observed.progress)
 
     def _reached(self, status: PretrainJobStatus) -> bool:
         return any(
@@ -193,6 +198,17 @@ class Runner:
         self._wait_for_pods(_KILL_SECONDS)
 
 
+def _stopped(status: PretrainJobStatus, why: str) -> PretrainJobStatus:
+    """The status of a suspended job, telling who suspended it."""
+    conditions = [
+        item.model_copy(update={"reason": "Stopped", "message": why})
+        if item.type == "Suspended"
+        else item
+        for item in status.conditions
+    ]
+    return status.model_copy(update={"blocked_by": why, "conditions": conditions})
+
+
 def _earliest(*moments: datetime | None) -> datetime | None:
     return min((moment for moment in moments if moment is not None), default=None)
 
@@ -201,5 +217,12 @@ def _without_figures(status: PretrainJobStatus) -> PretrainJobStatus:
     """What is written at once when it changes; the rest may wait for a second."""
     stages = [stage.model_copy(update={"message": ""}) for stage in status.stages]
     return status.model_copy(
-        update={"stages": stages, "training": None, "goodput": None, "suspended_seconds": 0}
+        update={
+            "stages": stages,
+            "training": None,
+            "goodput": None,
+            "eta": "",
+            "active_seconds": 0,
+            "suspended_seconds": 0,
+        }
     )

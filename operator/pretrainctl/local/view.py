@@ -57,7 +57,8 @@ class TerminalView:
         for stage in self._status.stages:
             table.add_row(*self._row(stage))
         title = Text.assemble((self._name, "bold"), "  ", (self._status.phase.value, "cyan"))
-        tells = self._status.blocked_by and self._status.phase != Phase.SUSPENDED
+        ended = self._status.phase in (Phase.SUSPENDED, Phase.FAILED)  # told when the run ends
+        tells = self._status.blocked_by and not ended
         waits = [Text(self._status.blocked_by, "yellow")] if tells else []
         return Group(title, table, *waits)
 

@@ -7,7 +7,7 @@ clock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from pretrain_api.reports import (
     TrainingStatus,
 )
 from pretrain_api.status import Condition, Phase, StageStatus
+from pretrain_operator.observe import remember
 from pretrain_operator.observed import (
     ChildRef,
     Event,
@@ -32,6 +33,7 @@ from pretrain_operator.observed import (
     Observed,
     ObservedJob,
     ObservedPod,
+    Refusal,
     Settings,
 )
 from pretrain_operator.plan import Plan, plan
@@ -89,11 +91,20 @@ class Simulation:
     events: list[Event] = field(default_factory=list)
     created: list[str] = field(default_factory=list)
     writes: int = 0
+    refuse: Callable[[Manifest], tuple[int, str] | None] = lambda _manifest: None
+    """What the API server answers instead of taking a child: a code and a message."""
 
     def plan(self) -> Plan:
-        """Plan once and carry it out: apply, status, events, delete."""
+        """Plan once and carry it out: apply, status, events, delete.
+
+        After a refusal the rest is dropped, and it is planned again with it.
+        """
         made = plan(self.job, self.observed, self.now, self.settings)
         for manifest in made.apply:
+            answer = self.refuse(manifest)
+            if answer is not None:
+                self._remember(manifest, *answer)
+                return self.plan()
             self._create(manifest)
         self._store(made)
         self.events += made.events
@@ -271,6 +282,20 @@ class Simulation:
             case _:
                 job = _observed_job(manifest, self.now)
                 self.observed = replace(self.observed, jobs=(*self.observed.jobs, job))
+
+    def _remember(self, manifest: Manifest, code: int, message: str) -> None:
+        labels = manifest["metadata"]["labels"]
+        refusal = Refusal(
+            stage=labels["pretrain.dev/stage"],
+            attempt=int(labels["pretrain.dev/attempt"]),
+            kind=manifest["kind"],
+            code=code,
+            message=message,
+            generation=self.job.metadata.generation,
+            at=self.now,
+        )
+        known = remember(self.observed.refusals, refusal)
+        self.observed = replace(self.observed, refusals=known)
 
     def _delete(self, child: ChildRef) -> None:
         seen = self.observed

@@ -45,6 +45,7 @@ def all_of(job: PretrainJobSpec) -> dict[str, str]:
         ({"export": {"dtype": "bfloat16"}}, {"export"}),
         ({"training": {"maxSteps": 7}}, {"model", "evaluation", "export"}),
         ({"workers": {"replicas": 2}}, {"model", "evaluation", "export"}),
+        ({"workers": {"threadsPerProcess": 2}}, {"model", "evaluation", "export"}),
         (
             {"preprocess": {"packing": {"isolateDocuments": True}}},
             {"model", "evaluation", "export"},

@@ -149,6 +149,14 @@ def test_open_bounds_become_closed_ones_with_a_rule() -> None:
     ]
 
 
+def test_numbers_are_written_as_an_api_server_writes_them_back() -> None:
+    for path, node in NODES:
+        for key in ("minimum", "maximum", "default"):
+            value = node.get(key, 0)
+            assert not (isinstance(value, float) and value.is_integer()), f"{path}: {key}"
+        assert node.get("properties") != {}, path
+
+
 def test_the_names_are_those_that_users_type() -> None:
     crd = custom_resource_definition()
     assert crd["metadata"]["name"] == "pretrainjobs.pretrain.dev"
@@ -177,8 +185,8 @@ def test_printed_columns_have_the_type_of_their_field() -> None:
     columns = {column["name"]: column for column in version["additionalPrinterColumns"]}
     narrow = [name for name, column in columns.items() if "priority" not in column]
     wide = [name for name, column in columns.items() if column.get("priority") == 1]
-    assert narrow == ["Phase", "Step", "Loss", "Tokens/s", "Workers", "Restarts", "Age"]
-    assert wide == ["Queue", "Checkpoint", "Blocked"]
-    for name in {*columns} - {"Age", "Restarts"}:
+    assert narrow == ["Phase", "Stage", "Step", "Loss", "Tok/s", "ETA", "Restarts", "Age"]
+    assert wide == ["Workers", "Steps", "Checkpoint", "Queue", "Blocked"]
+    for name in {*columns} - {"Age"}:
         field = at(SCHEMA, columns[name]["jsonPath"].lstrip("."))
         assert field["type"] == columns[name]["type"], name

@@ -113,7 +113,7 @@ def test_a_log_tells_cached_stages_and_later_attempts() -> None:
 def test_events_are_shown_unless_the_stages_say_the_same() -> None:
     stream = io.StringIO()
     view = LinesView(stream, Clock())
-    view.event(Event("Normal", "StageStarted", "Attempt 0 of train."))
+    view.event(Event("Normal", "StageCompleted", "train is complete."))
     view.event(Event("Warning", "AttemptFailed", "rank 1 was lost"))
     assert lines_of(stream) == ["AttemptFailed: rank 1 was lost"]
 

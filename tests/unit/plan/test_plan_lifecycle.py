@@ -162,16 +162,6 @@ def test_a_gang_that_is_whole_is_not_pending() -> None:
     assert sim.phase() is Phase.TRAINING
 
 
-def test_a_denied_pod_is_told_in_the_apis_own_words() -> None:
-    sim = Simulation(make_job())
-    sim.settle()
-
-    sim.change("tokenizer", message="exceeded quota: gpus, requested: 2, used: 8, limited: 8")
-    sim.settle()
-
-    assert "exceeded quota: gpus, requested: 2, used: 8, limited: 8" in sim.job.status.blocked_by
-
-
 def test_a_finished_job_expires_after_its_time_to_live() -> None:
     sim = Simulation(make_job(ttlSecondsAfterFinished=60))
     sim.until("export")

@@ -65,7 +65,49 @@ def report(sim: Simulation, stage: StageName, *, step: int) -> None:
         sim.progress(step, committed=step)
 
 
+def wait_for_a_place(sim: Simulation, stage: StageName) -> None:
+    for pod in sim.child(stage).pods[-1:]:
+        waits = {"phase": "Pending", "reason": "Unschedulable", "message": "no place"}
+        sim.change_pod(stage, pod.index, started_at=None, **waits)
+    sim.settle()
+
+
+def create_slowly(sim: Simulation, stage: StageName) -> None:
+    for pod in sim.child(stage).pods[-1:]:
+        slow = {"phase": "Pending", "started_at": None, "scheduled_at": sim.now}
+        sim.change_pod(stage, pod.index, **slow)
+    sim.settle()
+
+
+def refuse_pods(message: str) -> Act:
+    def perform(sim: Simulation, stage: StageName) -> None:
+        sim.change(stage, pods=(), active=0, pods_refused=message)
+        sim.settle()
+
+    return on_running(perform)
+
+
+def refuse_children(answer: tuple[int, str] | None) -> Act:
+    def perform(sim: Simulation) -> None:
+        sim.refuse = lambda _manifest: answer
+        sim.settle()
+
+    return perform
+
+
+def correct(sim: Simulation) -> None:
+    workers = sim.job.spec.workers.model_copy(update={"image": f"mine:{sim.writes}"})
+    sim.edit(workers=workers)
+    sim.settle()
+
+
+REFUSALS = ["forbidden: exceeded quota: few", "forbidden: violates PodSecurity", "timed out"]
 ACTS: st.SearchStrategy[Act] = st.one_of(
+    st.just(on_running(wait_for_a_place)),
+    st.just(on_running(create_slowly)),
+    st.builds(refuse_pods, st.sampled_from(["", *REFUSALS])),
+    st.builds(refuse_children, st.sampled_from([None, *((403, text) for text in REFUSALS)])),
+    st.just(correct),
     st.just(on_running(start)),
     st.just(on_running(succeed)),
     st.just(on_running(lose)),
@@ -77,7 +119,7 @@ ACTS: st.SearchStrategy[Act] = st.one_of(
     st.builds(lambda seconds: lambda sim: sim.wait(seconds), st.sampled_from([1, 11, 400, 4000])),
     st.builds(lambda on: lambda sim: sim.suspend(on=on), st.booleans()),
 )
-HISTORIES = st.lists(ACTS, max_size=25)
+HISTORIES = st.lists(ACTS, max_size=16)
 STARTS = st.sampled_from([None, *STAGES])
 
 
@@ -98,6 +140,9 @@ def check_invariants(sim: Simulation) -> None:
     assert len(live) <= 1, "one attempt at a time"
     if status.phase == "Suspended":
         assert not sim.observed.jobs
+    if sim.condition("Accepted").reason == "AdmissionDenied":
+        assert not live, "a denied spec has no child that could run"
+    assert status.restart_count == sum(status.restarts.values())
     for cause, count in status.restarts.items():
         limit = BUDGETS[Cause(cause)]
         assert limit is None or count <= limit
