@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
 import random
 import shutil
@@ -17,13 +16,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import psutil
 import yaml
+
+from pretrain_testing.ledgers import NewestStep, read_ledger
 
 Victim = Literal["one worker", "all workers", "the whole tree", "the command", "the launcher"]
 Moment = Literal["preprocessing", "training", "a save", "evaluation"]
@@ -110,13 +111,14 @@ def run_undisturbed(manifest: Path, workdir: Workdir) -> None:
 def run_killed(manifest: Path, workdir: Workdir, kills: Sequence[Kill]) -> list[str]:
     """Run the job and carry out the kills in order; returns what was done, a line each."""
     pending = list(kills)
+    newest = NewestStep(workdir.ledger)
     done: list[str] = []
     for _ in range(len(kills) + RUN_LIMIT):
         process = _start(manifest, workdir)
-        while pending and _wait_for(pending[0], process, workdir):
+        while pending and _wait_for(pending[0], process, workdir, newest):
             kill = pending.pop(0)
             hit = _carry_out(kill, process)
-            done.append(f"{kill.victim} in {kill.moment} at {_position(workdir)}: {hit} processes")
+            done.append(f"{kill.victim} in {kill.moment} at step {newest.look()}: {hit} processes")
             if kill.victim in ("the whole tree", "the command"):
                 break
         output = process.communicate()[0]
@@ -127,26 +129,10 @@ def run_killed(manifest: Path, workdir: Workdir, kills: Sequence[Kill]) -> list[
     raise AssertionError(f"the job did not end; killed: {done}")
 
 
-def effective_ledger(workdir: Workdir) -> dict[tuple[int, int], list[int]]:
-    """Sample ids by (step, rank); a step run again after a kill must repeat the same ids."""
-    entries: dict[tuple[int, int], list[int]] = {}
-    for step, rank, ids in _ledger_entries(workdir.ledger):
-        assert entries.setdefault((step, rank), ids) == ids, f"step {step} of rank {rank} changed"
-    return entries
-
-
 def compare(killed: Workdir, undisturbed: Workdir) -> None:
     """Assert that both runs exported the same bytes and trained on the same samples."""
     assert killed.weights.read_bytes() == undisturbed.weights.read_bytes(), "weights differ"
-    assert effective_ledger(killed) == effective_ledger(undisturbed), "ledgers differ"
-
-
-def _ledger_entries(directory: Path) -> Iterator[tuple[int, int, list[int]]]:
-    for file in sorted(directory.glob("*.jsonl")):
-        lines = file.read_text().split("\n")
-        for line in lines[:-1]:
-            entry = json.loads(line)
-            yield entry["step"], entry["rank"], entry["samples"]
+    assert read_ledger(killed.ledger) == read_ledger(undisturbed.ledger), "ledgers differ"
 
 
 def _start(manifest: Path, workdir: Workdir) -> subprocess.Popen[str]:
@@ -162,9 +148,11 @@ def _start(manifest: Path, workdir: Workdir) -> subprocess.Popen[str]:
     )
 
 
-def _wait_for(kill: Kill, process: subprocess.Popen[str], workdir: Workdir) -> bool:
+def _wait_for(
+    kill: Kill, process: subprocess.Popen[str], workdir: Workdir, newest: NewestStep
+) -> bool:
     """Whether the kill's moment came before the command ended."""
-    reached = _condition(kill, process, workdir)
+    reached = _condition(kill, process, workdir, newest)
     while process.poll() is None:
         if reached():
             return True
@@ -172,25 +160,20 @@ def _wait_for(kill: Kill, process: subprocess.Popen[str], workdir: Workdir) -> b
     return False
 
 
-def _condition(kill: Kill, process: subprocess.Popen[str], workdir: Workdir) -> Callable[[], bool]:
+def _condition(
+    kill: Kill, process: subprocess.Popen[str], workdir: Workdir, newest: NewestStep
+) -> Callable[[], bool]:
     if kill.moment == "preprocessing":
         return lambda: bool(_processes(process, "preprocess"))
     if kill.moment == "evaluation":
         return lambda: bool(_processes(process, "evaluate"))
     if kill.moment == "training":
-        return lambda: (
-            last_step(workdir) >= kill.step and len(_processes(process, "train-worker")) > 1
-        )
+        return lambda: newest.look() >= kill.step and len(_processes(process, "train-worker")) > 1
     return lambda: (
-        last_step(workdir) >= kill.step
+        newest.look() >= kill.step
         and _save_in_progress(workdir)
         and bool(_processes(process, "train-worker"))
     )
-
-
-def last_step(workdir: Workdir) -> int:
-    """The newest step in the ledger of any rank; 0 before the first."""
-    return max((step for step, _, _ in _ledger_entries(workdir.ledger)), default=0)
 
 
 def _save_in_progress(workdir: Workdir) -> bool:
@@ -242,10 +225,6 @@ def _targets(victim: Victim, process: subprocess.Popen[str]) -> list[int]:
     return workers[:1] if victim == "one worker" else workers
 
 
-def _position(workdir: Workdir) -> str:
-    return f"step {last_step(workdir)}"
-
-
 def main() -> None:
     """Run a sample twice, once killed ten times, and print what was done and found."""
     options = _parse()
@@ -264,7 +243,7 @@ def main() -> None:
     for line in run_killed(manifest, runs[1], kills):
         print(f"  killed {line}")
     compare(runs[1], runs[0])
-    steps = len({step for step, _ in effective_ledger(runs[1])})
+    steps = len({step for step, _ in read_ledger(runs[1].ledger)})
     print(f"weights byte-identical; {steps} steps, no sample repeated or skipped")
 
 

@@ -1,4 +1,4 @@
-"""Running `pretrainctl local` with stages that a test scripts."""
+"""Running `pretrainctl local`, with stages that a test scripts or (`real_jobs`) the real ones."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,8 @@ JOB: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class LocalJob:
-    """A job file, its working directory and the scenario that its stages follow."""
+class CommandRun:
+    """A job file, its working directory, and `pretrainctl local` on them."""
 
     directory: Path
 
@@ -53,9 +54,53 @@ class LocalJob:
         return self.directory / "run"
 
     @property
+    def environment(self) -> dict[str, str]:
+        """Of the command."""
+        return dict(os.environ)
+
+    def command(self, *arguments: str) -> list[str]:
+        """The words of the command."""
+        command = [sys.executable, "-m", "pretrainctl", "local", str(self.file)]
+        return [*command, "--workdir", str(self.workdir), *arguments]
+
+    def start(self, *arguments: str, under: Sequence[str] = ()) -> subprocess.Popen[str]:
+        """Start the command and leave it running; `under` is a program that runs it."""
+        return subprocess.Popen(
+            [*under, *self.command(*arguments)],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, *arguments: str, under: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+        """Run the command to its end."""
+        process = self.start(*arguments, under=under)
+        output, errors = process.communicate()
+        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """The job's file."""
+        data: dict[str, Any] = yaml.safe_load(
+            (self.workdir / "pretrainjob.yaml").read_text(encoding="utf-8")
+        )
+        return data
+
+
+@dataclass(frozen=True)
+class LocalJob(CommandRun):
+    """A job and the scenario that its stages follow."""
+
+    @property
     def scenario(self) -> Path:
         """Where the stages find what they are to do, and tell what they did."""
         return self.directory / "scenario"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """With the scripted stages in place of the real ones."""
+        return {**os.environ, "PYTHONPATH": f"{self.scenario}:{SUPPORT}"}
 
     def write(
         self, *, slices: int = 1, scripts: dict[str, list[str]] | None = None, **spec: Any
@@ -74,23 +119,6 @@ class LocalJob:
             "causes": {code: cause for cause, code in EXIT_CODES.items()},
         }
         (self.scenario / "scenario.json").write_text(json.dumps(scenario), encoding="utf-8")
-
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start `pretrainctl local` and leave it running."""
-        command = [sys.executable, "-m", "pretrainctl", "local", str(self.file)]
-        return subprocess.Popen(
-            [*command, "--workdir", str(self.workdir), *arguments],
-            env={**os.environ, "PYTHONPATH": f"{self.scenario}:{SUPPORT}"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run `pretrainctl local` to its end."""
-        process = self.start(*arguments)
-        output, errors = process.communicate()
-        return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
     def start_until(self, action: str, *arguments: str) -> subprocess.Popen[str]:
         """Start it and wait until a stage began an action, such as `wait`."""
@@ -111,11 +139,3 @@ class LocalJob:
     def stages_run(self) -> list[str]:
         """Names of the stages in the order in which they were started."""
         return [run["stage"] for run in self.runs]
-
-    @property
-    def saved(self) -> dict[str, Any]:
-        """The job's file."""
-        data: dict[str, Any] = yaml.safe_load(
-            (self.workdir / "pretrainjob.yaml").read_text(encoding="utf-8")
-        )
-        return data

@@ -21,12 +21,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import boto3
+from bed.binaries import program
 from botocore.config import Config
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_jobs.storage import ObjectStore
 from pretrain_jobs.storage.s3 import S3Store
-
-from pretrain_testing.weed import binary_path
 
 READY_SECONDS = 120
 PORTS = (20_000, 32_000)
@@ -74,14 +73,11 @@ class S3Server:
 @contextmanager
 def weed_server(directory: Path) -> Iterator[S3Server]:
     """SeaweedFS: conditional writes, checksums and paging as on AWS; ready in 5 to 20 s."""
-    binary = binary_path()
-    if not binary.exists():
-        raise FileNotFoundError(f"{binary} is missing: run python tests/tools/build_weed.py")
     server = S3Server(f"http://127.0.0.1:{free_port()}", "weed-key", "weed-secret-000000")
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "s3.json"
     config.write_text(json.dumps(_weed_identities(server)))
-    command = [str(binary), "server", "-dir", str(directory), "-s3.config", str(config)]
+    command = [str(program("weed")), "server", "-dir", str(directory), "-s3.config", str(config)]
     with _running([*command, *_weed_flags(server)], log=directory / "weed.log", server=server):
         yield server
 
@@ -154,7 +150,8 @@ def _weed_flags(server: S3Server) -> list[str]:
     names = ["master.port", "master.port.grpc", "volume.port", "volume.port.grpc"]
     names += ["filer.port", "filer.port.grpc", "s3.port.grpc"]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
-    flags = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3", "-s3.iam=false"]
+    flags = ["-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-filer", "-s3"]
+    flags += ["-s3.iam=false", "-master.telemetry=false"]
     flags += ["-volume.max=0", "-master.volumeSizeLimitMB=128"]
     flags += [f"-s3.port={server.endpoint_url.rpartition(':')[2]}"]
     return flags + [f"-{name}={port}" for name, port in ports.items()]

@@ -1,0 +1,122 @@
+"""kopf's part: it watches PretrainJobs and child Jobs, and nothing else.
+
+Handlers only note what they are told; what follows is the reconciler's. There are no handlers of
+creations, updates or deletions, no timers and no daemons: they would add finalizers, and keep
+their state in annotations of the user's objects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import kopf
+
+from pretrain_operator.addresses import JOBS, PRETRAIN_JOBS
+from pretrain_operator.cluster import (
+    INACTIVITY_SECONDS,
+    PAGE_SIZE,
+    WATCH_LIMIT_SECONDS,
+    WATCH_SECONDS,
+)
+from pretrain_operator.observed import Manifest
+from pretrain_operator.store import Store
+from pretrain_operator.watch import OUR_CHILDREN
+
+Login = Callable[[], Awaitable[kopf.AiohttpSession]]
+"""Makes kopf's own session; called again when the server does not accept it any more."""
+
+_BATCH_JOBS = ("batch", "v1", JOBS.plural)
+_PRETRAIN_JOBS = (*PRETRAIN_JOBS.api_version.split("/"), PRETRAIN_JOBS.plural)
+
+
+def build_registry(
+    store: Store, *, on_complete: Callable[[], None], login: Login
+) -> kopf.OperatorRegistry:
+    """All handlers.
+
+    `on_complete` is called again and again once all objects have been listed: kopf runs index
+    functions first and keeps every other handler waiting until it has indexed all there is.
+    """
+    registry = kopf.OperatorRegistry()
+
+    @kopf.on.login(registry=registry)
+    async def sign_in(**_: Any) -> kopf.AiohttpSession:
+        return await login()
+
+    @kopf.index(*_PRETRAIN_JOBS, registry=registry)
+    async def note_job(body: kopf.Body, **_: Any) -> None:
+        store.jobs.put(dict(body))
+
+    @kopf.index(*_BATCH_JOBS, registry=registry)
+    async def note_child_job(body: kopf.Body, **_: Any) -> None:
+        store.child_jobs.put(dict(body))
+
+    @kopf.on.event(*_PRETRAIN_JOBS, registry=registry)
+    async def see_job(event: kopf.RawEvent, **_: Any) -> None:
+        on_complete()
+        if event["type"] == "DELETED":
+            store.jobs.remove(_raw(event))
+
+    @kopf.on.event(*_BATCH_JOBS, registry=registry)
+    async def see_child_job(event: kopf.RawEvent, **_: Any) -> None:
+        on_complete()
+        if event["type"] == "DELETED":
+            store.child_jobs.remove(_raw(event))
+
+    return registry
+
+
+def build_settings() -> kopf.OperatorSettings:
+    """Make settings for kopf: watches that end in time, and nothing that writes to the cluster."""
+    settings = kopf.OperatorSettings()
+    settings.watching.server_timeout = WATCH_SECONDS
+    settings.watching.client_timeout = WATCH_LIMIT_SECONDS
+    settings.watching.inactivity_timeout = INACTIVITY_SECONDS
+    settings.watching.chunk_size = PAGE_SIZE
+    settings.watching.label_selectors[_BATCH_JOBS] = OUR_CHILDREN["labelSelector"]
+    settings.scanning.disabled = True
+    settings.posting.enabled = False
+    settings.peering.standalone = True
+    settings.persistence.diffbase_storage = NoDiffBase()
+    settings.persistence.progress_storage = NoProgress()
+    return settings
+
+
+class NoDiffBase(kopf.DiffBaseStorage):
+    """Keeps nothing of objects; handlers of events compare nothing."""
+
+    def build(self, **_: Any) -> kopf.BodyEssence:
+        """No object has anything worth comparing."""
+        return kopf.BodyEssence()
+
+    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
+        """Nothing was kept."""
+        return None
+
+    def store(self, **_: Any) -> None:
+        """Keep nothing."""
+
+
+class NoProgress(kopf.ProgressStorage):
+    """Keeps no state of handlers; those of events have none."""
+
+    def fetch(self, **_: Any) -> None:
+        """Nothing was kept."""
+
+    def store(self, **_: Any) -> None:
+        """Keep nothing."""
+
+    def purge(self, **_: Any) -> None:
+        """There is nothing to drop."""
+
+    def touch(self, **_: Any) -> None:
+        """Leave the object alone."""
+
+    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
+        """Nothing of ours is in it."""
+        return essence
+
+
+def _raw(event: kopf.RawEvent) -> Manifest:
+    return dict(event["object"])

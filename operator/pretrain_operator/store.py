@@ -1,0 +1,147 @@
+"""Everything that the operator knows of the cluster, in memory; who told it is not known here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pretrain_api.reports import STAGES
+
+from pretrain_operator.known_job import KnownJob
+from pretrain_operator.observe import (
+    Children,
+    FailedCreate,
+    JobKey,
+    PodFacts,
+    key_of,
+)
+from pretrain_operator.observe import uid_of as owner_uid_of
+from pretrain_operator.observed import ChildKind, ChildRef, Manifest, Refusal
+from pretrain_operator.tables import Table, uid_of
+
+_OUR_CHILD = re.compile(rf"-[0-9a-f]{{5}}-(?:{'|'.join(STAGES)})-\d+$")
+"""How names of child Jobs end (`children.names`); events carry no labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """A child of which only the name matters."""
+
+    name: str
+    uid: str
+    job_uid: str
+
+
+class Store:
+    """PretrainJobs, and their children by the key of their PretrainJob.
+
+    `job_changed` and `children_changed` are told the key of every job of which something changed.
+    """
+
+    def __init__(
+        self,
+        *,
+        job_changed: Callable[[JobKey], None],
+        children_changed: Callable[[JobKey], None],
+    ) -> None:
+        self._children_changed = children_changed
+        self.jobs: Table[KnownJob] = Table(read=_read_job, changed=job_changed)
+        self.child_jobs: Table[Manifest] = Table(read=_read_child_job, changed=children_changed)
+        self.pods: Table[PodFacts] = Table(read=_read_pod, changed=children_changed)
+        self.services: Table[Owned] = Table(read=_read_owned, changed=children_changed)
+        self.config_maps: Table[Owned] = Table(read=_read_owned, changed=children_changed)
+        self.failed_creates: Table[FailedCreate] = Table(
+            read=_read_failed_create, changed=self._failed_create_changed
+        )
+
+    def job(self, key: JobKey) -> KnownJob | None:
+        """The PretrainJob of that name: the newest, should a deleted one still be listed."""
+        return max(self.jobs.of(key), key=lambda known: int(known.version), default=None)
+
+    def children_of(self, known: KnownJob, refusals: tuple[Refusal, ...]) -> Children:
+        """All children of a PretrainJob."""
+        jobs = self.child_jobs.of(known.key)
+        names = [(known.key[0], str(raw["metadata"]["name"])) for raw in jobs]
+        return Children(
+            jobs=jobs,
+            pods=self.pods.of(known.key),
+            services=_names(self.services, known),
+            config_maps=_names(self.config_maps, known),
+            failed_creates=tuple(e for name in names for e in self.failed_creates.of(name)),
+            refusals=refusals,
+        )
+
+    def put_own_write(self, raw: Manifest) -> None:
+        """Take over a child as our write of it was answered; that wakes nobody."""
+        self._table(raw["kind"]).put(raw, quietly=True)
+
+    def uid_of_child(self, key: JobKey, child: ChildRef) -> str | None:
+        """The uid of a child; None when it is gone already."""
+        if child.kind == "Job":
+            found = (uid_of(j) for j in self.child_jobs.of(key) if _name(j) == child.name)
+        else:
+            table = self.services if child.kind == "Service" else self.config_maps
+            found = (owned.uid for owned in table.of(key) if owned.name == child.name)
+        return next(found, None)
+
+    def note_deleted(self, kind: ChildKind, uid: str) -> None:
+        """Forget a child that was deleted."""
+        self._table(kind).note_deleted(uid)
+
+    def _table(self, kind: str) -> Table[Manifest] | Table[Owned]:
+        match kind:
+            case "Job":
+                return self.child_jobs
+            case "Service":
+                return self.services
+            case _:
+                return self.config_maps
+
+    def _failed_create_changed(self, child: tuple[str, str]) -> None:
+        namespace, name = child
+        for key in self.child_jobs.groups:
+            if key[0] == namespace and any(_name(job) == name for job in self.child_jobs.of(key)):
+                self._children_changed(key)
+
+
+def _read_job(raw: Manifest) -> tuple[JobKey, KnownJob]:
+    known = KnownJob.of(raw)
+    return known.key, known
+
+
+def _read_child_job(raw: Manifest) -> tuple[JobKey, Manifest] | None:
+    """Without the pod template, which is the largest part and read by nobody."""
+    key = key_of(raw)
+    if key is None:
+        return None
+    metadata = {k: v for k, v in raw["metadata"].items() if k != "managedFields"}
+    spec = {k: v for k, v in raw["spec"].items() if k != "template"}
+    return key, {"metadata": metadata, "spec": spec, "status": raw.get("status") or {}}
+
+
+def _read_pod(raw: Manifest) -> tuple[JobKey, PodFacts] | None:
+    facts = PodFacts.of(raw)
+    return None if facts is None else (facts.key, facts)
+
+
+def _read_owned(raw: Manifest) -> tuple[JobKey, Owned] | None:
+    key = key_of(raw)
+    if key is None:
+        return None
+    return key, Owned(name=_name(raw), uid=uid_of(raw), job_uid=owner_uid_of(raw))
+
+
+def _read_failed_create(raw: Manifest) -> tuple[tuple[str, str], FailedCreate] | None:
+    event = FailedCreate.of(raw)
+    if event is None or not _OUR_CHILD.search(event.child):
+        return None
+    return (event.namespace, event.child), event
+
+
+def _names(table: Table[Owned], known: KnownJob) -> tuple[str, ...]:
+    return tuple(owned.name for owned in table.of(known.key) if owned.job_uid == known.uid)
+
+
+def _name(raw: Manifest) -> str:
+    return str(raw["metadata"]["name"])

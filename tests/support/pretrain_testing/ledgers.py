@@ -1,0 +1,52 @@
+"""Ledgers: which samples each rank trained on at each step (see pretrain_jobs.train.ledger)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Ledger = dict[tuple[int, int], list[int]]
+"""Sample ids by step and rank."""
+
+
+def read_ledger(directory: Path) -> Ledger:
+    """All entries; a step that ran again after a kill must have had the same samples."""
+    ledger: Ledger = {}
+    for path in sorted(directory.glob("*.jsonl")):
+        for step, rank, samples in _entries(_whole_lines(path.read_bytes())):
+            known = ledger.setdefault((step, rank), samples)
+            assert known == samples, f"step {step} of rank {rank} had other samples"
+    return ledger
+
+
+@dataclass
+class NewestStep:
+    """The newest step that any rank has finished; reads only what was written since last time."""
+
+    directory: Path
+    step: int = 0
+    read: dict[Path, int] = field(default_factory=dict)
+
+    def look(self) -> int:
+        """The newest step by now, 0 before the first."""
+        for path in self.directory.glob("*.jsonl"):
+            with path.open("rb") as stream:
+                stream.seek(self.read.get(path, 0))
+                lines = _whole_lines(stream.read())
+            if lines:
+                self.read[path] = self.read.get(path, 0) + len(lines) + 1
+                self.step = max(self.step, *(step for step, _, _ in _entries(lines)))
+        return self.step
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """What comes before the last line's end; a line may be read while it is written."""
+    return data.rpartition(b"\n")[0]
+
+
+def _entries(lines: bytes) -> Iterator[tuple[int, int, list[int]]]:
+    for line in lines.splitlines():
+        entry = json.loads(line)
+        yield entry["step"], entry["rank"], entry["samples"]
