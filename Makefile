@@ -31,19 +31,21 @@ unit: setup ## The tests that need no processes and no servers
 
 .PHONY: test-servers
 test-servers: setup
-	@$(BIN)/python tests/tools/build_weed.py
+	@PYTHONPATH=tests $(BIN)/python -m bed build weed
 
 .PHONY: lint
-lint: setup ## ruff, mypy, import rules, generated files
+lint: setup ## ruff, mypy, import rules, hadolint
 	@$(BIN)/ruff check $(PYTHON_SOURCES)
 	@$(BIN)/ruff format --check $(PYTHON_SOURCES)
 	@$(BIN)/mypy $(PYTHON_SOURCES)
 	@$(BIN)/lint-imports
+	@$(BIN)/hadolint images/*/Containerfile
 
 .PHONY: generate
 generate: setup ## Renew the CRD and the reference from the models
 	@$(BIN)/python -m pretrain_api crd > crds/pretrainjobs.yaml
 	@$(BIN)/python -m pretrain_api docs > docs/reference/pretrainjob.md
+	@$(BIN)/python -m tools.telemetry
 
 .PHONY: bench
 bench: setup ## Figures as a table and build/bench.json (CORPUS=FILE for your own text)
@@ -54,6 +56,9 @@ kill-demo: setup ## The quickstart job, killed at ten random moments, against on
 	@$(BIN)/pretrainctl samples data quickstart --to build/kill-demo/data
 	@PYTHONPATH=tests/support $(BIN)/python -m pretrain_testing.kills crds/samples/quickstart.yaml \
 		--data build/kill-demo/data --workdir build/kill-demo
+
+include tests/bed/cluster.mk
+include charts/chart.mk
 
 .PHONY: clean
 clean: ## Remove what was built here, not the caches
