@@ -17,12 +17,22 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m LEVEL` the other levels' folders are not even imported."""
+    level, wanted = level_of(collection_path), config.getoption("markexpr")
+    return True if level and wanted in LEVELS and level != wanted else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    root = Path(__file__).parent
     for item in items:
-        level = item.path.relative_to(root).parts[0]
-        if level in LEVELS:
+        if level := level_of(item.path):
             item.add_marker(level)
+
+
+def level_of(path: Path) -> str | None:
+    """The level of a test file or folder; None for what lies elsewhere."""
+    parts = path.relative_to(Path(__file__).parent).parts
+    return parts[0] if parts and parts[0] in LEVELS else None
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

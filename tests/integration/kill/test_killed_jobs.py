@@ -12,12 +12,12 @@ import yaml
 from pretrain_testing.kills import (
     Workdir,
     compare,
-    effective_ledger,
     run_killed,
     run_undisturbed,
     seeded_kills,
     with_quick_restarts,
 )
+from pretrain_testing.ledgers import read_ledger
 from pretrainctl.samples.demo_corpus import load_demo_corpus
 
 QUICKSTART = Path(__file__).parents[3] / "crds/samples/quickstart.yaml"
@@ -64,6 +64,6 @@ def test_ten_kills_change_neither_the_weights_nor_the_samples(
 
     assert len(done) == len(kills) == 10
     compare(killed, undisturbed)
-    assert len({step for step, _ in effective_ledger(killed)}) == STEPS
+    assert len({step for step, _ in read_ledger(killed.ledger)}) == STEPS
     results = json.loads((killed.path / "export/eval_results.json").read_text())
     assert results == json.loads((undisturbed.path / "export/eval_results.json").read_text())

@@ -27,6 +27,11 @@ def stage(job: LocalJob, name: str) -> dict[str, Any]:
     return next(item for item in stages if item["name"] == name)
 
 
+def condition(job: LocalJob, name: str) -> dict[str, Any]:
+    conditions: list[dict[str, Any]] = job.saved["status"]["conditions"]
+    return next(item for item in conditions if item["type"] == name)
+
+
 def test_a_job_runs_through_its_stages_and_running_it_again_does_nothing(job: LocalJob) -> None:
     job.write(slices=2)
 
@@ -137,7 +142,7 @@ def test_what_no_retry_can_mend_fails_the_job_and_the_same_command_goes_on_once_
     failed = job.run()
 
     assert failed.returncode == 1
-    assert "as the test wanted" in failed.stderr
+    assert failed.stderr.count("as the test wanted") == 1
     assert "Traceback" not in failed.stderr
     (log,) = job.workdir.glob("logs/*-train-0-*.log")
     assert str(log) in failed.stderr
@@ -161,10 +166,16 @@ def test_a_run_may_stop_after_a_stage_and_go_on_later(job: LocalJob) -> None:
     job.write()
     assert job.run("--until", "preprocess").returncode == 0
     assert job.stages_run == ["tokenizer", "preprocess"]
+    assert job.saved["status"]["phase"] == "Suspended"
+    why = "Stopped after preprocess; without --until it goes on."
+    assert job.saved["status"]["blockedBy"] == why
+    assert {"reason": "Stopped", "message": why}.items() <= condition(job, "Suspended").items()
     assert job.run("--until", "preprocess").returncode == 0
     assert len(job.runs) == 2
-    assert job.run().returncode == 0
+    assert job.run("--until", "export").returncode == 0
     assert job.stages_run == ["tokenizer", "preprocess", "train", "export"]
+    assert job.saved["status"]["phase"] == "Complete"
+    assert job.saved["status"]["blockedBy"] == ""
 
 
 def test_a_changed_file_is_a_new_job_in_the_same_storage(job: LocalJob) -> None:

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pretrain_jobs.storage import artifact, open_store
-from pretrain_testing.s3 import S3Server, rclone_server
+from pretrain_testing.s3 import S3Server
 
-BUCKET = "models"
+BUCKET = "tests"
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[S3Server]:
-    with rclone_server(tmp_path / "s3") as server:
-        server.create_bucket(BUCKET)
-        for name, value in server.environment.items():
-            monkeypatch.setenv(name, value)
-        monkeypatch.setenv("AWS_ENDPOINT_URL", server.endpoint_url)
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        yield server
+def server(rclone: S3Server, monkeypatch: pytest.MonkeyPatch) -> S3Server:
+    """A server, and in the environment all that a command needs to find it."""
+    for name, value in rclone.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", rclone.endpoint_url)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    return rclone
 
 
 def run(module: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
@@ -31,11 +29,11 @@ def run(module: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]
 
 
 def test_sample_data_is_uploaded_once(server: S3Server) -> None:
-    target = f"s3://{BUCKET}/demo"
+    target = f"s3://{BUCKET}/samples"
 
     first = run("pretrainctl", "samples", "data", "quickstart", "--to", target)
     assert first.returncode == 0, first.stderr
-    keys = {item.key for item in open_store(server.storage(BUCKET, "demo")).list()}
+    keys = {item.key for item in open_store(server.storage(BUCKET, "samples")).list()}
     assert keys == {
         "corpus/reviews.jsonl",
         "corpus/sentiment-test.jsonl",

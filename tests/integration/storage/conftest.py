@@ -1,35 +1,21 @@
-"""The stores that the conformance suite runs against, and the servers behind them."""
+"""The stores that the conformance suite runs against."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_jobs.storage.s3_client import renew_clients
-from pretrain_testing.s3 import S3Server, rclone_server, weed_server
+from pretrain_testing.s3 import S3Server
 
 BUCKET = "tests"
 _numbers = itertools.count()
 
 MakeStore = Callable[[str], ObjectStore]
-
-
-@pytest.fixture(scope="session")
-def weed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with weed_server(tmp_path_factory.mktemp("weed")) as server:
-        server.create_bucket(BUCKET)
-        yield server
-
-
-@pytest.fixture(scope="session")
-def rclone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
-    with rclone_server(tmp_path_factory.mktemp("rclone")) as server:
-        server.create_bucket(BUCKET)
-        yield server
 
 
 @pytest.fixture

@@ -1,0 +1,3 @@
+module pretrain.dev/bed/pause
+
+go 1.24.0
