@@ -44,5 +44,6 @@ else
 fi
 say "locked dependencies into .venv ($("$PYTHON" --version), a few GB on the first run)"
 # Compiled now, since an interpreter told not to write bytecode would compile torch at every start.
-"$UV" sync --frozen --quiet --compile-bytecode --all-extras --python "$PYTHON"
+# A busy machine may take longer over a large file than the minute that uv allows by itself.
+UV_COMPILE_BYTECODE_TIMEOUT=600 "$UV" sync --frozen --quiet --compile-bytecode --all-extras --python "$PYTHON"
 ln -sf "$UV" .venv/bin/uv
