@@ -6,7 +6,6 @@ against the lease first: a replica that is no leader any more writes nothing.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -213,7 +212,7 @@ class Cluster:
                     raise await _error(request, response)
                 answer: Manifest = orjson.loads(await response.read())
                 return answer
-        except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError) as error:
+        except (aiohttp.ClientError, TimeoutError) as error:
             raise _unreachable(request, error) from error
 
 

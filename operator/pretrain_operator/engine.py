@@ -13,7 +13,7 @@ from pretrain_operator.metrics import OperatorMetrics, ReconcileError
 from pretrain_operator.observe import JobKey
 from pretrain_operator.workqueue import WorkQueue
 
-WORKERS = 8
+WORKERS = 16
 """Jobs that are reconciled at the same time; each mostly waits for the API server."""
 
 SETTLING_SECONDS = 0.2

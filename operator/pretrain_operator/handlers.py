@@ -26,6 +26,9 @@ from pretrain_operator.watch import OUR_CHILDREN
 Login = Callable[[], Awaitable[kopf.AiohttpSession]]
 """Makes kopf's own session; called again when the server does not accept it any more."""
 
+IDLE_SECONDS = 1.0
+"""How long kopf keeps a task for an object that nothing happens to."""
+
 _BATCH_JOBS = ("batch", "v1", JOBS.plural)
 _PRETRAIN_JOBS = (*PRETRAIN_JOBS.api_version.split("/"), PRETRAIN_JOBS.plural)
 
@@ -75,6 +78,7 @@ def build_settings() -> kopf.OperatorSettings:
     settings.watching.inactivity_timeout = INACTIVITY_SECONDS
     settings.watching.chunk_size = PAGE_SIZE
     settings.watching.label_selectors[_BATCH_JOBS] = OUR_CHILDREN["labelSelector"]
+    settings.queueing.idle_timeout = IDLE_SECONDS
     settings.scanning.disabled = True
     settings.posting.enabled = False
     settings.peering.standalone = True

@@ -48,8 +48,8 @@ class Answers:
 
 
 @asynccontextmanager
-async def serving(answers: Answers, *, port: int) -> AsyncIterator[int]:
-    """Serve `/healthz`, `/readyz` and `/metrics` on all addresses; the port is given back."""
+async def serving(answers: Answers, *, port: int) -> AsyncIterator[None]:
+    """Serve `/healthz`, `/readyz` and `/metrics` on all addresses, of IPv4 and IPv6 alike."""
     app = web.Application()
     app.router.add_get("/healthz", _probe(answers.liveness))
     app.router.add_get("/readyz", _probe(answers.readiness))
@@ -59,7 +59,7 @@ async def serving(answers: Answers, *, port: int) -> AsyncIterator[int]:
     try:
         site = web.TCPSite(runner, None, port)
         await site.start()
-        yield runner.addresses[0][1]
+        yield
     finally:
         await runner.cleanup()
 

@@ -49,8 +49,8 @@ async def run(settings: OperatorSettings, *, version: str) -> None:
             readiness=replica.problem,
             metrics=replica.metrics.render,
         )
-        port = await stack.enter_async_context(serving(answers, port=settings.http_port))
-        _log.info("probes and metrics are served on port %d", port)
+        await stack.enter_async_context(serving(answers, port=settings.http_port))
+        _log.info("probes and metrics are served on port %d", settings.http_port)
         await replica.run(stop)
     _log.info("stopped")
 

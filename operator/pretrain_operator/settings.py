@@ -16,7 +16,7 @@ from pretrain_operator.errors import SettingsError
 from pretrain_operator.observed import Settings
 
 _Seconds = Annotated[float, Field(gt=0, le=86_400)]
-_Port = Annotated[int, Field(ge=0, le=65_535)]
+_Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
 def _split(value: Any) -> Any:
@@ -40,7 +40,7 @@ class OperatorSettings(BaseModel):
     `namespaces` are those whose jobs are run; empty means all. `lease_seconds` is how long a
     silent leader keeps its lead. `poll_seconds` is how often running stages are asked for their
     progress, and how often status tells figures; `resync_seconds` how often every job is planned
-    anew without an event. Port 0 lets the kernel choose.
+    anew without an event.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=False)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from bed.binaries import MODULES, build, program
 from bed.cluster import Bed
 from bed.demo import run_demo
 from bed.errors import BedError
-from bed.lifecycle import down, prepare, up
+from bed.lifecycle import down, load, prepare, up
+from bed.oci import read_archive
 from bed.profile import profile
 from bed.status import status_lines
 
@@ -42,6 +44,10 @@ def _kubeconfig(arguments: argparse.Namespace) -> None:
     print(profile(arguments.profile).kubeconfig)
 
 
+def _load(arguments: argparse.Namespace) -> None:
+    load(profile("full"), read_archive(arguments.archive))
+
+
 def _demo(arguments: argparse.Namespace) -> None:
     print(run_demo(Bed(profile("full"))))
 
@@ -62,6 +68,7 @@ _COMMANDS = {
     "kubeconfig": _kubeconfig,
     "build": _build,
     "demo": _demo,
+    "load": _load,
 }
 
 
@@ -82,6 +89,8 @@ def _parser() -> argparse.ArgumentParser:
         if name == "up":
             command.add_argument("--no-chart", action="store_true", help="install no operator")
     commands.add_parser("demo", help="run the quickstart on the full bed")
+    loader = commands.add_parser("load", help="give the nodes an image")
+    loader.add_argument("archive", type=Path, help="a tar file in the OCI layout, of one image")
     builder = commands.add_parser("build", help="build what the cache lacks, print the paths")
     builder.add_argument("programs", nargs="*", help="programs to build (all when left out)")
     return parser

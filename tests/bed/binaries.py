@@ -120,7 +120,7 @@ def _compile(module: GoModule, package: str, path: Path) -> None:
     print(f"building {path.name} (minutes, once)", file=sys.stderr, flush=True)
     start = time.monotonic()
     flags = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {_version_flags(module)}".strip()]
-    temporary = path.with_name(f".{path.name}.new")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     command = [*go_command(module.folder), "build", *flags, "-o", str(temporary), package]
     environment = {**os.environ, "CGO_ENABLED": "0"}
     ended = subprocess.run(command, cwd=module.folder, env=environment, check=False)

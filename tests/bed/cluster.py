@@ -14,7 +14,7 @@ from bed.binaries import build, program
 from bed.certificates import write_kubeconfig
 from bed.commands import run
 from bed.control_plane import scheduler
-from bed.kwok import STAGES, create_simulated_nodes, kwok
+from bed.kwok import STAGES, create_simulated_nodes, kwok, stages_of
 from bed.parts import part_makers
 from bed.profile import Profile
 
@@ -72,6 +72,9 @@ class Bed:
         Pods land on them with a toleration of the taint that is `bed.kwok.NODE_LABEL`.
         """
         build(["kube-scheduler", "kwok"])
+        told = stages_of(self.profile)
+        if told.exists() and told.read_text() != stages.read_text():
+            self.stop("kwok")
         for part in (scheduler(self.profile), kwok(self.profile, stages)):
             if processes.running(self.profile, part.name) is None:
                 processes.start(self.profile, part)

@@ -9,6 +9,7 @@ from pathlib import Path
 from bed.commands import run
 from bed.debian import PLUGINS
 from bed.health import accepts, listens
+from bed.leftovers import NETWORK
 from bed.network import BRIDGE
 from bed.paths import cache_folder
 from bed.processes import Part
@@ -145,4 +146,4 @@ def _network(bed: Profile, node: str) -> dict[str, object]:
         "ipam": addresses,
     }
     plugins = [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]
-    return {"cniVersion": "0.4.0", "name": "bed", "plugins": plugins}
+    return {"cniVersion": "0.4.0", "name": NETWORK, "plugins": plugins}

@@ -19,7 +19,7 @@ STORAGE = f"s3://{BUCKET}/default"
 """The chart's default storage in the bed."""
 
 _PATIENCE_SECONDS = 3600.0
-_LOOK_SECONDS = 1.0
+_LOOK_SECONDS = 3.0
 
 
 def run_demo(bed: Bed) -> Path:
@@ -35,14 +35,15 @@ def run_demo(bed: Bed) -> Path:
 
 
 def _follow(bed: Bed) -> None:
-    """Print what `kubectl get ptj` says each time it says something else."""
-    said = ""
+    """Print what `kubectl get ptj` says each time that more than the age has changed."""
+    said: list[str] = []
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < deadline:
         header, row = bed.kubectl("get", "ptj", JOB).splitlines()
-        if row != said:
+        *columns, _age = row.split()
+        if columns != said:
             print(row if said else f"{header}\n{row}", flush=True)
-        said = row
+        said = columns
         phase = bed.kubectl("get", "ptj", JOB, "--output=jsonpath={.status.phase}")
         if phase == "Complete":
             return

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 from bed.chart import NAMESPACE, RELEASE
 from bed.cluster import Bed
 from bed.errors import BedError
 
-_OBJECTS = "pretrainjobs,jobs,pods,services,configmaps,leases"
+_OBJECTS = "jobs,pods,services,configmaps,leases"
 _LOG_LINES = "--tail=5000"
 
 
 def dump_failure(bed: Bed, *, test: str, namespace: str | None) -> Path:
     """A folder of text files about a test's namespace and the operator."""
     folder = bed.profile.state / "failures" / re.sub(r"[^\w.-]+", "_", test)[-150:]
-    folder.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     if bed.profile.has_nodes:
         selector = f"--selector=app.kubernetes.io/name={RELEASE}"
         flags = ("--prefix", _LOG_LINES, f"--namespace={NAMESPACE}")
@@ -32,10 +34,14 @@ def _dump_namespace(bed: Bed, folder: Path, place: str) -> None:
     _write(bed, folder / "events.txt", "get", "events", place, by_age)
     _write(bed, folder / "objects.txt", "get", _OBJECTS, place, "--output=wide")
     _write(bed, folder / "objects.yaml", "get", _OBJECTS, place, "--output=yaml")
+    _write(bed, folder / "pretrainjobs.yaml", "get", "pretrainjobs", place, "--output=yaml")
     _write(bed, folder / "pods.txt", "describe", "pods", place)
-    for pod in bed.kubectl("get", "pods", place, "--output=name").split():
-        name = f"{pod.removeprefix('pod/')}.log"
-        _write(bed, folder / name, "logs", pod, place, "--all-containers", "--prefix", _LOG_LINES)
+    _write(bed, folder / "pods", "get", "pods", place, "--output=name")
+    for line in (folder / "pods").read_text().splitlines():
+        kind, _, pod = line.partition("/")
+        if kind == "pod":
+            path = folder / f"{pod}.log"
+            _write(bed, path, "logs", pod, place, "--all-containers", "--prefix", _LOG_LINES)
 
 
 def _write(bed: Bed, path: Path, *arguments: str) -> None:

@@ -60,7 +60,7 @@ def kubectl(bed: Bed) -> Callable[..., str]:
 @pytest.fixture(scope="session")
 def kubernetes_client(bed: Bed) -> Iterator[Any]:
     """An `ApiClient` of the official client, as the administrator."""
-    from kubernetes.config import new_client_from_config
+    from kubernetes.config import new_client_from_config  # type: ignore[import-untyped]
 
     client = new_client_from_config(str(bed.kubeconfig))
     yield client

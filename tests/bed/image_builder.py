@@ -24,6 +24,7 @@ _BASE = "localhost/pretrain-bed/root:bed"
 _UV = "localhost/pretrain-bed/uv:bed"
 _UV_VERSION = re.compile(r"^ARG UV_IMAGE=\S+:(\S+)$", re.MULTILINE)
 _FOR_UV = re.compile(r"(UV_(DEFAULT_INDEX|INDEX\w*|EXTRA_INDEX_URL|HTTP_TIMEOUT|OFFLINE))")
+_MANY_IMAGES = 200
 _CACHE_IN_BUILD = "/media"
 """A folder that every Debian has and nothing uses; one of its own would stay in the image."""
 
@@ -82,9 +83,15 @@ class Builder:
 
         Buildah would compress the layers, which takes minutes, and all of them each time.
         """
+        (folder / "index.json").unlink(missing_ok=True)  # it would list earlier builds as well
         place = f"containers-storage:[overlay@{self._storage}+{self._run_folder}]{name}"
         flags = ["--quiet", "--dest-oci-accept-uncompressed-layers"]
         run("skopeo", "copy", *flags, place, f"oci:{folder}:{name}")
+
+    def drop_unused(self) -> None:
+        """Remove the steps of earlier builds once they are many; those of current images stay."""
+        if len(self._buildah("images", "--all", "--quiet").split()) > _MANY_IMAGES:
+            self._buildah("rmi", "--prune")
 
     def base_layer(self) -> str:
         """Digest of the base's only layer."""

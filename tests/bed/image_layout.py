@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bed.errors import BedError
 from bed.oci import ImageArchive
 
 
@@ -33,7 +35,7 @@ class ImageLayout:
     @property
     def manifest_digest(self) -> str:
         """Names the image by its content."""
-        return str(self._index()["manifests"][0]["digest"])
+        return str(self._descriptor()["digest"])
 
     @property
     def config(self) -> dict[str, Any]:
@@ -62,8 +64,7 @@ class ImageLayout:
     def write_archive(self, path: Path, *, name: str, without: Collection[str]) -> ImageArchive:
         """An archive to import, less the layers of those digests, which the node has."""
         temporary = path.with_suffix(".new")
-        manifest = self._index()["manifests"][0]
-        named = manifest | {"annotations": {"io.containerd.image.name": name}}
+        named = self._descriptor() | {"annotations": {"io.containerd.image.name": name}}
         digests = [self.manifest_digest, self._manifest()["config"]["digest"]]
         digests += [layer.digest for layer in self.layers if layer.digest not in without]
         with tarfile.open(temporary, "w") as archive:
@@ -75,8 +76,12 @@ class ImageLayout:
         temporary.rename(path)
         return ImageArchive(name=name, path=path, key=self.manifest_digest)
 
-    def _index(self) -> dict[str, Any]:
-        return _read(self.folder / "index.json")
+    def _descriptor(self) -> dict[str, Any]:
+        manifests = _read(self.folder / "index.json")["manifests"]
+        if len(manifests) != 1:
+            raise BedError(f"{self.folder} holds {len(manifests)} images, not one")
+        descriptor: dict[str, Any] = manifests[0]
+        return descriptor
 
     def _manifest(self) -> dict[str, Any]:
         return self._blob(self.manifest_digest)
@@ -92,9 +97,11 @@ def make_hollow(layout: ImageLayout, *, at_least: int) -> None:
     """
     for layer in layout.layers:
         if layer.size >= at_least:
-            with layout.blob_path(layer.digest).open("r+b") as blob:
-                blob.truncate(0)
-                blob.truncate(layer.size)
+            blob = layout.blob_path(layer.digest)
+            hollow = blob.with_suffix(".new")
+            hollow.touch()
+            os.truncate(hollow, layer.size)
+            hollow.rename(blob)
 
 
 def fill_hollow(layout: ImageLayout, *, but: Collection[str]) -> None:

@@ -1,8 +1,4 @@
-"""Images for the nodes: imported once into a store in the cache, from which nodes are made.
-
-A node's root is a copy of the store by hard links: lower layers of an overlay are never written
-to, so the nodes share the files of their images on disk. Only the databases are real copies.
-"""
+"""Images for the nodes: imported once into a store in the cache, from which nodes are made."""
 
 from __future__ import annotations
 
@@ -15,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bed.binaries import program
-from bed.commands import run
 from bed.containerd import PAUSE_IMAGE, ctr, root_of, store_containerd
 from bed.errors import BedError
 from bed.locks import exclusive
+from bed.node_roots import reset_node_root
 from bed.oci import ImageArchive, read_archive, write_archive
 from bed.paths import cache_folder
-from bed.processes import part_running
+from bed.processes import marks_of, part_running
 from bed.profile import NODES, Profile
 from bed.rootfs import base_rootfs
 
@@ -82,18 +78,9 @@ def store_images(archives: Sequence[ImageArchive]) -> None:
 
 
 def make_node_root(bed: Profile, node: str) -> None:
-    """A fresh root for a node, with the images of the store."""
-    root = root_of(node)
-    if root.exists():
-        raise BedError(f"{root} is there already: a node of that name is up")
-    root.parent.mkdir(parents=True, exist_ok=True)
+    """Give a node that is down the images of the store, and nothing else."""
     with exclusive(_store_lock()):
-        run("cp", "-al", store_root(), root)
-        for database in root.rglob("*.db"):
-            linked = database.with_suffix(".linked")
-            database.rename(linked)
-            shutil.copy2(linked, database)
-            linked.unlink()
+        reset_node_root(root_of(node), store=store_root(), marks=marks_of(bed))
         shutil.copy(_store_list(), _node_list(bed, node))
 
 

@@ -85,36 +85,47 @@ def _archive(builder: Builder, image: str) -> ImageArchive:
     folder = builder.cache / "images" / image
     sources = _sources_key(builder, image)
     path = folder / "archive.tar"
+    stored = _stored_layers()
     noted = _noted(folder)
-    if noted.get("sources") == sources and path.exists():
+    if noted.get("sources") == sources and path.exists() and stored.issuperset(noted["left_out"]):
         return ImageArchive(name=image_name(image), path=path, key=noted["key"])
     start = time.monotonic()
-    archive, base_layer = _build(builder, image, folder)
-    note = {"sources": sources, "key": archive.key, "base_layer": base_layer}
+    archive = _build(builder, image, folder, stored)
+    built = BuiltImage(image, ImageLayout(folder / "layout"), builder.base_layer())
+    note = {
+        "sources": sources,
+        "key": archive.key,
+        "base_layer": built.base_layer,
+        "left_out": [layer.digest for layer in built.layout.layers if layer.digest in stored],
+    }
     _note_path(folder).write_text(json.dumps(note))
-    _tell(BuiltImage(image, ImageLayout(folder / "layout"), base_layer), start)
+    _tell(built, start)
     return archive
 
 
-def _build(builder: Builder, image: str, folder: Path) -> tuple[ImageArchive, str]:
+def _build(builder: Builder, image: str, folder: Path, stored: set[str]) -> ImageArchive:
     layout = ImageLayout(folder / "layout")
     layout.folder.mkdir(parents=True, exist_ok=True)
     name = image_name(image)
     builder.prepare()
     builder.build(image, name=name, arguments={"VERSION": "bed", **ARGUMENTS[image]})
-    stored = _stored_layers()
     fill_hollow(layout, but=stored)
     builder.push(name, layout.folder)
     layout.drop_other_blobs()
     archive = layout.write_archive(folder / "archive.tar", name=name, without=stored)
     make_hollow(layout, at_least=_LARGE_BYTES)
-    return archive, builder.base_layer()
+    builder.drop_unused()
+    return archive
+
+
+def stored_blobs() -> Path:
+    """The folder of layers, by their digests, that were imported into the image store."""
+    return store_root() / "io.containerd.content.v1.content" / "blobs" / "sha256"
 
 
 def _stored_layers() -> set[str]:
     """Digests of large layers that the image store holds; every node is a copy of the store."""
-    blobs = store_root() / "io.containerd.content.v1.content" / "blobs" / "sha256"
-    found = blobs.iterdir() if blobs.is_dir() else ()
+    found = stored_blobs().iterdir() if stored_blobs().is_dir() else ()
     return {f"sha256:{blob.name}" for blob in found if blob.stat().st_size >= _LARGE_BYTES}
 
 

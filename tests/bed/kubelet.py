@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from bed.binaries import program
+from bed.cgroups import cgroup_of
 from bed.containerd import socket_of
 from bed.control_plane import user_kubeconfig
 from bed.health import answers
@@ -16,11 +16,6 @@ from bed.profile import BRIDGE_ADDRESS, LOOPBACK, NODES, Profile
 
 _HEALTH_PORTS = {"node-a": 10248, "node-b": 10258}
 _PROXY_PORTS = {"health": 10256, "metrics": 10249}
-
-
-def cgroup_of(node: str) -> str:
-    """The control group below which a node's pods run."""
-    return f"bed-{node.removeprefix('node-')}"
 
 
 def kubelet(bed: Profile, node: str) -> Part:
@@ -115,8 +110,3 @@ def _proxy_configuration(bed: Profile) -> dict[str, Any]:
             "tcpCloseWaitTimeout": "0s",
         },
     }
-
-
-def folder_of_links() -> Path:
-    """Where every kubelet puts links to its containers' logs, whatever its configuration says."""
-    return Path("/var/log/containers")

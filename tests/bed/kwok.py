@@ -25,6 +25,7 @@ _HEALTH_PORT = 12247
 
 def kwok(bed: Profile, stages: Path = STAGES) -> Part:
     """The process that plays the kubelets, as the stages in a file say."""
+    copy = stages_of(bed)
     return Part(
         "kwok",
         (
@@ -34,10 +35,16 @@ def kwok(bed: Profile, stages: Path = STAGES) -> Part:
             "--cidr=10.64.0.0/12",
             "--node-lease-duration-seconds=0",
             f"--server-address={LOOPBACK}:{_HEALTH_PORT}",
-            f"--config={stages}",
+            f"--config={copy}",
         ),
         healthy=answers(f"http://{LOOPBACK}:{_HEALTH_PORT}/healthz"),
+        files={copy: stages.read_text()},
     )
+
+
+def stages_of(bed: Profile) -> Path:
+    """What the running KWOK was told."""
+    return bed.state / "kwok-stages.yaml"
 
 
 def create_simulated_nodes(

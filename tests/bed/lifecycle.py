@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 import time
@@ -12,17 +11,19 @@ from pathlib import Path
 
 from bed import processes
 from bed.binaries import build
-from bed.cgroups import remove_cgroup
+from bed.cgroups import groups_of, remove_cgroup
 from bed.chart import install_chart, restart_operator
+from bed.commands import run
 from bed.containerd import RUN, root_of
 from bed.debian import install_packages
 from bed.errors import BedError
 from bed.image_store import own_archives, renew_nodes, store_images
 from bed.images import build_images
-from bed.kubelet import cgroup_of, folder_of_links
+from bed.leftovers import remove_leftovers
 from bed.locks import exclusive
-from bed.mounts import unmount_all
-from bed.network import remove_network
+from bed.mounts import mounts_below, unmount_all
+from bed.network import network_paths, remove_network
+from bed.oci import ImageArchive
 from bed.parts import part_makers, steps
 from bed.paths import cache_folder
 from bed.profile import NODES, Profile
@@ -50,7 +51,7 @@ def up(bed: Profile, *, chart: bool = True) -> bool:
         if was_down:
             _refuse_a_second_bed(bed)
         if was_down or bed.has_nodes:
-            run_steps([Step("parts from the cache", lambda: prepare(bed))])
+            prepare(bed)
         if was_down:
             _start_all(bed)
         if bed.has_nodes:
@@ -62,6 +63,9 @@ def down(bed: Profile) -> None:
     """End all processes of the bed, and remove all that it has on the machine but its cache."""
     with _held(bed):
         _clean(bed)
+        left = _left_behind(bed)
+        if left:
+            raise BedError(f"the {bed.name} bed left behind: {', '.join(left)}")
 
 
 def is_up(bed: Profile) -> bool:
@@ -70,14 +74,41 @@ def is_up(bed: Profile) -> bool:
     return complete and all(processes.running(bed, name) for name in part_makers(bed))
 
 
+def load(bed: Profile, image: ImageArchive) -> None:
+    """Keep an image in the cache for all nodes to come, and give it to those that are up."""
+    with _held(bed):
+        store_images([image])
+        if is_up(bed):
+            renew_nodes(bed)
+
+
 def prepare(bed: Profile) -> None:
-    """Build, install and import what a profile needs and the cache lacks."""
-    build(_API_PROGRAMS)
-    if not bed.has_nodes:
-        return
-    install_packages()
-    build(_NODE_PROGRAMS)
-    store_images([*own_archives(), *build_images(cache_folder(), base_rootfs())])
+    """Build, install and import what a profile needs and the cache lacks.
+
+    Compilers and downloads take turns at being the slow part, so they run side by side.
+    """
+    programs = (*_API_PROGRAMS, *_NODE_PROGRAMS) if bed.has_nodes else _API_PROGRAMS
+    run_steps(
+        [Step("programs", lambda: build(programs)), *(_image_steps() if bed.has_nodes else ())]
+    )
+
+
+def _image_steps() -> list[Step]:
+    built: list[ImageArchive] = []
+    return [
+        Step("Debian packages", install_packages),
+        Step("root file system", base_rootfs, after=("Debian packages",)),
+        Step(
+            "product images",
+            lambda: built.extend(build_images(cache_folder(), base_rootfs())),
+            after=("root file system",),
+        ),
+        Step(
+            "image store",
+            lambda: store_images([*own_archives(), *built]),
+            after=("product images", "programs"),
+        ),
+    ]
 
 
 def _refuse_a_second_bed(bed: Profile) -> None:
@@ -114,27 +145,34 @@ def _clean(bed: Profile) -> None:
         for entry in bed.state.iterdir():
             if entry.name != _KEPT:
                 _remove(entry)
+    if bed.has_nodes:
+        remove_leftovers()
 
 
 def _clean_nodes(bed: Profile) -> None:
     """Containers end with their groups; only then do their mounts come off."""
     for node in NODES:
-        remove_cgroup(cgroup_of(node))
+        remove_cgroup(node)
     for node in NODES:
         for folder in (RUN / node, root_of(node)):
             unmount_all(folder)
-            _remove(folder)
+        _remove(RUN / node)
     unmount_all(bed.state)
-    for link in folder_of_links().glob("*.log"):
-        if link.is_symlink() and not link.exists():
-            link.unlink()
+
+
+def _left_behind(bed: Profile) -> list[str]:
+    """What ought to be gone from the machine and is not."""
+    processes_left = [f"process {pid}" for pid in processes.all_of(bed)]
+    if not bed.has_nodes:
+        return processes_left
+    folders = [bed.state, *(RUN / node for node in NODES), *(root_of(node) for node in NODES)]
+    mounts = [point for folder in folders for point in mounts_below(folder)]
+    paths = [*network_paths(), *(path for node in NODES for path in groups_of(node))]
+    return processes_left + mounts + [str(path) for path in paths if path.exists()]
 
 
 def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+    run("rm", "-rf", "--one-file-system", path)
 
 
 @contextmanager

@@ -34,9 +34,14 @@ def create_network() -> None:
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
 
 
+def network_paths() -> list[Path]:
+    """What shows in /sys while the bridge is there."""
+    return [Path(f"/sys/class/net/{BRIDGE}")]
+
+
 def remove_network() -> None:
     """Remove what is there of it."""
-    if Path(f"/sys/class/net/{BRIDGE}").exists():
+    if any(path.exists() for path in network_paths()):
         run("ip", "link", "delete", BRIDGE)
     tables = run("nft", "list", "tables").splitlines()
     for family, table in (("inet", _TABLE), *_PROXY_TABLES):

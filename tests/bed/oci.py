@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bed.errors import BedError
+
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _LAYER = "application/vnd.oci.image.layer.v1.tar"
@@ -65,16 +67,16 @@ def write_archive(
 
 
 def read_archive(path: Path) -> ImageArchive:
-    """The archive of one image, as image builders write them; ValueError when it is none."""
+    """The archive of one image, as image builders write them; BedError when it is none."""
     with tarfile.open(path) as archive:
         index = archive.extractfile("index.json")
         manifests = json.load(index)["manifests"] if index else []
     if len(manifests) != 1:
-        raise ValueError(f"{path} holds {len(manifests)} images, not one")
+        raise BedError(f"{path} holds {len(manifests)} images, not one")
     names = manifests[0].get("annotations", {})
     name = names.get("io.containerd.image.name") or names.get("org.opencontainers.image.ref.name")
     if not name:
-        raise ValueError(f"{path} does not name its image")
+        raise BedError(f"{path} does not name its image")
     return ImageArchive(name=name, path=path, key=manifests[0]["digest"])
 
 

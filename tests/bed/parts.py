@@ -14,7 +14,8 @@ from bed.discovery import discovery
 from bed.dns import coredns
 from bed.errors import BedError
 from bed.image_store import make_node_root
-from bed.kubelet import cgroup_of, kube_proxy, kubelet
+from bed.kubelet import kube_proxy, kubelet
+from bed.kwok import kwok
 from bed.namespaces import wait_for_account
 from bed.network import create_network
 from bed.processes import Part
@@ -48,6 +49,11 @@ def part_makers(bed: Profile) -> dict[str, PartMaker]:
         **{f"containerd-{node}": _of_node(node_containerd, node) for node in NODES},
         **{f"kubelet-{node}": _of_node(kubelet, node) for node in NODES},
     }
+
+
+def simulation_makers() -> dict[str, PartMaker]:
+    """The parts that play nodes, where a test has asked for some."""
+    return {"kube-scheduler": control_plane.scheduler, "kwok": kwok}
 
 
 def steps(bed: Profile) -> list[Step]:
@@ -87,7 +93,7 @@ def _node_steps(bed: Profile, node: str) -> list[Step]:
     return [
         Step(root, lambda: make_node_root(bed, node)),
         _start(bed, runtime, after=(root, "network")),
-        Step(f"cgroup of {node}", lambda: create_cgroup(cgroup_of(node))),
+        Step(f"cgroup of {node}", lambda: create_cgroup(node)),
         _start(bed, agent, after=(runtime, "kube-apiserver", f"cgroup of {node}")),
         Step(f"{node} ready", lambda: _wait_for_node(bed, node), after=(agent,)),
     ]

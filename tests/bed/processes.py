@@ -45,17 +45,21 @@ class Part:
 
 def start(bed: Profile, part: Part) -> None:
     """Start a part and wait until it is healthy; BedError with its log's end when it is not."""
-    marks = {PROFILE_MARK: bed.name, STATE_MARK: str(bed.state)}
-    process = _spawn(part, bed.state, log_of(bed, part.name), marks)
+    process = _spawn(part, bed.state, log_of(bed, part.name), marks_of(bed))
     _record(bed, part.name, process.pid)
     _wait_until_healthy(part, process, log_of(bed, part.name))
 
 
 @contextmanager
 def part_running(folder: Path, part: Part) -> Iterator[None]:
-    """Run a part that belongs to no bed, in a folder, while the context lasts."""
+    """Run a part that belongs to no bed, in a folder, while the context lasts.
+
+    One that an interrupted run has left there is ended first.
+    """
     log = folder / f"{part.name}.log"
-    process = _spawn(part, folder, log, {})
+    marks = {PROFILE_MARK: part.name, STATE_MARK: str(folder)}
+    kill_marked(marks)
+    process = _spawn(part, folder, log, marks)
     try:
         _wait_until_healthy(part, process, log)
         yield
@@ -91,15 +95,25 @@ def kill_all(bed: Profile) -> int:
     return kill_marked(_profile_marks(bed))
 
 
+def all_of(bed: Profile) -> list[int]:
+    """Ids of all living processes that a bed of this name has on the machine."""
+    return marked_processes(_profile_marks(bed))
+
+
 def other_states(bed: Profile) -> set[str]:
     """State folders of beds of the same name that other checkouts have up."""
-    found = {_state_of(pid) for pid in marked_processes(_profile_marks(bed))}
+    found = {_state_of(pid) for pid in all_of(bed)}
     return {state for state in found if state and state != str(bed.state)}
 
 
 def log_of(bed: Profile, name: str) -> Path:
     """Where a part writes."""
     return bed.state / "logs" / f"{name}.log"
+
+
+def marks_of(bed: Profile) -> dict[str, str]:
+    """Environment variables by which a process is found to be this bed's."""
+    return {PROFILE_MARK: bed.name, STATE_MARK: str(bed.state)}
 
 
 def _profile_marks(bed: Profile) -> Marks:

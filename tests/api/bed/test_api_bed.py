@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from bed.cluster import Bed
 from bed.errors import BedError
+from bed.failures import dump_failure
 from bed.kwok import NODE_LABEL
 from bed.status import status_lines
 from pretrain_testing.processes import wait_for
@@ -109,6 +111,17 @@ def test_a_deleted_namespace_goes_with_what_is_in_it(bed: Bed):
     bed.kubectl("delete", "namespace", "short-lived", "--timeout=60s")
 
     assert not bed.api.exists("/api/v1/namespaces/short-lived")
+
+
+def test_a_failed_test_leaves_what_the_cluster_says_about_its_namespace(bed: Bed, namespace: str):
+    bed.kubectl("create", "configmap", "of-the-test", "-n", namespace)
+
+    folder = dump_failure(bed, test="tests/api/x.py::test_x[1]", namespace=namespace)
+
+    assert folder.parent == bed.profile.state / "failures"
+    assert "of-the-test" in (folder / "objects.yaml").read_text()
+    assert (folder / "events.txt").exists()
+    shutil.rmtree(folder)
 
 
 def ended(bed: Bed, namespace: str, name: str) -> set[tuple[int, str]]:

@@ -32,7 +32,7 @@ def test_a_child_that_is_refused_leaves_nothing_behind_and_an_edit_mends_it(
     refused = wait_for_condition(job, "Accepted", status="False", reason="AdmissionDenied")
     assert "spec.template.spec.containers[0].resources" in refused["message"]
     assert refused["observedGeneration"] == 1
-    wait_for("the end of the ConfigMap", lambda: job.list("configmaps") == [])
+    wait_for("the end of the ConfigMap", lambda: job.objects("configmaps") == [])
     before = operator.requests()
     operator.wait_for_resyncs()
     assert operator.requests() == before
@@ -40,7 +40,7 @@ def test_a_child_that_is_refused_leaves_nothing_behind_and_an_edit_mends_it(
     uid = job.raw()["metadata"]["uid"]
     job.edit(preprocess={"podTemplate": None})
     wait_for_condition(job, "Accepted", status="True", observedGeneration=2)
-    job.pods("tokenizer")
+    assert job.pods("tokenizer", attempt=1)
     assert job.raw()["metadata"]["uid"] == uid
 
 

@@ -53,7 +53,7 @@ def test_a_leader_that_was_frozen_ends_without_a_write(start_operator: Start, jo
     assert first.process.wait(30) == FROZEN_TOO_LONG
     assert "may lead now" in first.logged()
     assert job.raw() == written
-    trainings = [j for j in job.list("jobs") if "-train-" in j["metadata"]["name"]]
+    trainings = [j for j in job.objects("jobs") if "-train-" in j["metadata"]["name"]]
     assert len(trainings) == 1
 
 
@@ -95,8 +95,8 @@ def test_a_job_is_deletable_with_the_operator_gone(start_operator: Start, job: P
     job.run_until("train")
     operator.kill()
     job.delete()
-    for kind in ("pods", "jobs", "services", "configmaps"):
-        wait_for(f"the end of {kind}", lambda kind=kind: job.list(kind) == [])
+    kinds = ("pods", "jobs", "services", "configmaps")
+    wait_for("the end of all children", lambda: not any(map(job.objects, kinds)))
 
 
 def test_an_idle_operator_with_200_finished_jobs_asks_for_nothing(

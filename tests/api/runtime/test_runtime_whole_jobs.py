@@ -20,6 +20,7 @@ def test_a_job_runs_through_all_its_stages_with_few_requests(
     assert [s["state"] for s in status["stages"]] == ["Complete"] * STAGES
     assert status["exportUri"].endswith("export-fp")
     assert operator.requests() - before <= 8 * STAGES
+    assert operator.metric("pretrain_operator_api_requests_total", code="403") == 0
 
 
 def test_its_events_are_few_and_each_is_another(operator: OperatorProcess, job: PlayedJob):
@@ -50,11 +51,11 @@ def test_a_gang_has_its_service_first_and_only_while_it_trains(
     job.create()
     job.run_until("train")
     job.wait_for_phase("Training")
-    service = job.list("services")[0]
-    config = next(c for c in job.list("configmaps") if c["metadata"]["name"] == name_of(service))
+    service = job.objects("services")[0]
+    config = next(c for c in job.objects("configmaps") if c["metadata"]["name"] == name_of(service))
     assert version_of(service) < version_of(config)
     job.succeed("train")
-    wait_for("the end of the Service", lambda: job.list("services") == [])
+    wait_for("the end of the Service", lambda: job.objects("services") == [])
 
 
 def name_of(raw: dict[str, Any]) -> str:
@@ -92,7 +93,7 @@ def test_a_job_is_suspended_and_resumed_without_a_restart(
     job.edit(suspend=True)
     job.wait_for_phase("Suspended")
     wait_for("the end of all pods", lambda: not running(job))
-    assert job.list("services") == []
+    assert job.objects("services") == []
     job.edit(suspend=False)
     job.run("train", attempt=1)
     assert job.wait_for_phase("Training")["restarts"] == {}
@@ -101,7 +102,7 @@ def test_a_job_is_suspended_and_resumed_without_a_restart(
 def running(job: PlayedJob) -> list[dict[str, Any]]:
     """Pods that have not ended."""
     ended = ("Succeeded", "Failed")
-    return [pod for pod in job.list("pods") if pod["status"].get("phase") not in ended]
+    return [pod for pod in job.objects("pods") if pod["status"].get("phase") not in ended]
 
 
 def test_a_job_that_begins_suspended_gets_one_status_and_nothing_else(
@@ -112,7 +113,7 @@ def test_a_job_that_begins_suspended_gets_one_status_and_nothing_else(
     before = operator.requests()
     operator.wait_for_resyncs()
     assert operator.requests() == before
-    assert job.list("jobs") == job.list("configmaps") == []
+    assert job.objects("jobs") == job.objects("configmaps") == []
 
 
 def test_a_job_of_another_controller_is_not_touched(operator: OperatorProcess, job: PlayedJob):
@@ -128,4 +129,4 @@ def test_a_finished_job_is_deleted_when_its_time_has_come(
 ):
     job.create(ttlSecondsAfterFinished=1)
     job.play()
-    wait_for("the end of the children", lambda: job.list("jobs") == [])
+    wait_for("the end of the children", lambda: job.objects("jobs") == [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import yaml
 from bed.cluster import Bed
 from pretrain_testing.cluster_jobs import ClusterJobs
 from pretrain_testing.cluster_storage import Prefix
+from pretrain_testing.completed_job import CompletedJob, completed_job
 from pretrain_testing.small_jobs import small_data, training_job
 
 
@@ -42,3 +44,10 @@ def undisturbed_weights(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     run = subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return Path(workdir / "export/model.safetensors").read_bytes()
+
+
+@pytest.fixture(scope="session")
+def completed(bed: Bed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CompletedJob]:
+    """The small quickstart, run on two nodes with its evaluation."""
+    with completed_job(bed, tmp_path_factory.mktemp("watch") / "rows") as completed:
+        yield completed

@@ -1,0 +1,66 @@
+"""The operator has the rights that it uses, and no other: the audit log against its rules."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from bed.chart import NAMESPACE as OPERATOR_NAMESPACE
+from bed.chart import RELEASE
+from bed.cluster import Bed
+from pretrain_testing.cluster_jobs import ClusterJobs
+from pretrain_testing.cluster_storage import Prefix
+from pretrain_testing.completed_job import CompletedJob, operator_requests
+from pretrain_testing.small_jobs import training_job
+
+Right = tuple[str, str, str]
+"""API group, resource with its subresource, verb."""
+
+
+def granted(bed: Bed) -> set[Right]:
+    """Every right of the operator's service account."""
+    cluster = bed.kubectl_json("get", "clusterrole", RELEASE)
+    own = bed.kubectl_json("get", "roles", "--namespace", OPERATOR_NAMESPACE)["items"]
+    rules = [rule for role in (cluster, *own) for rule in role["rules"]]
+    return {
+        right
+        for rule in rules
+        for right in product(rule["apiGroups"], rule["resources"], rule["verbs"])
+    }
+
+
+def used(bed: Bed) -> set[Right]:
+    """Every right that a request of the operator's needed; one that applies may also create."""
+    requests = [e for e in operator_requests(bed) if "objectRef" in e]
+    rights = {right_of(event, event["verb"]) for event in requests}
+    created = (e for e in requests if e["verb"] == "patch" and answer(e) == 201)
+    return rights | {right_of(event, "create") for event in created}
+
+
+def right_of(event: dict[str, Any], verb: str) -> Right:
+    ref = event["objectRef"]
+    parts = [ref["resource"], *([ref["subresource"]] if ref.get("subresource") else [])]
+    return ref.get("apiGroup", ""), "/".join(parts), verb
+
+
+def answer(event: dict[str, Any]) -> int:
+    return int(event["responseStatus"]["code"])
+
+
+def test_every_right_is_used_and_every_request_is_allowed(
+    bed: Bed, completed: CompletedJob, jobs: ClusterJobs, prefix: Prefix
+) -> None:
+    given_up = training_job(name="given-up")
+    jobs.apply({**given_up, "spec": {**given_up["spec"], "storage": prefix.storage}})
+    jobs.wait_for("given-up", "its first stage", lambda s: s.get("phase") == "Tokenizing")
+    jobs.patch_spec("given-up", suspend=True)
+    jobs.wait_until_gone("jobs,configmaps,pods", "given-up")
+
+    spec = {**given_up["spec"], "storage": prefix.storage, "ttlSecondsAfterFinished": 0}
+    model = {**spec["model"], "architecture": "t5"}
+    jobs.apply({**given_up, "metadata": {"name": "refused"}, "spec": {**spec, "model": model}})
+    jobs.kubectl("-n", jobs.namespace, "wait", "--for=delete", "ptj/refused", "--timeout=120s")
+
+    assert used(bed) == granted(bed)
+    refused = [e for e in operator_requests(bed) if answer(e) in (401, 403)]
+    assert not refused
