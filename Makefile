@@ -21,17 +21,19 @@ demo: setup ## Raw text to an evaluated, exported model, on this machine
 	@$(BIN)/python -m pretrain_jobs fill-mask build/demo/export $(DEMO_SENTENCES)
 
 .PHONY: test
-test: setup test-servers ## All tests that CI runs
+test: setup test-bed ## All tests that CI runs; those of a cluster need root
 	@$(BIN)/pytest -m unit
 	@$(BIN)/pytest -m integration --durations=15
+	@$(BIN)/pytest -m api --durations=10
+	@$(BIN)/pytest -m cluster --durations=15
 
 .PHONY: unit
 unit: setup ## The tests that need no processes and no servers
 	@$(BIN)/pytest -m unit
 
-.PHONY: test-servers
-test-servers: setup
-	@PYTHONPATH=tests $(BIN)/python -m bed build weed
+.PHONY: test-bed
+test-bed: setup ## Build what the test bed runs, once: Kubernetes, its images, S3
+	@PYTHONPATH=tests $(BIN)/python -m bed build
 
 .PHONY: lint
 lint: setup ## ruff, mypy, import rules, hadolint

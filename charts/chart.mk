@@ -12,9 +12,3 @@ lint-chart: setup
 generate: generate-chart
 generate-chart: setup
 	@$(BIN)/python tools/chart_files.py
-
-# The unit tests render the chart.
-.PHONY: chart-tools
-unit test: chart-tools
-chart-tools: setup
-	@PYTHONPATH=tests $(BIN)/python -m bed build helm >/dev/null

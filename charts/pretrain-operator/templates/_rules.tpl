@@ -5,7 +5,6 @@
   resources:
     - pretrainjobs
   verbs:
-    - get
     - list
     - watch
     - delete

@@ -73,4 +73,4 @@ def test_the_rendered_chart_is_the_golden_one(
     path = GOLDEN / f"{name}.yaml"
     if update_golden:
         path.write_text(text)
-    assert text == path.read_text(), "run `pytest --update-golden tests/unit/chart`"
+    assert text == path.read_text(), "run `pytest --update-golden tests/integration/chart`"
