@@ -16,9 +16,7 @@ PROGRESS_INTERVAL = timedelta(seconds=10)
 """How often a running stage's progress gets a line."""
 
 
-TOLD_BY_STAGES = frozenset(
-    {"StageCompleted", "JobComplete", "JobFailed", "Suspended", "Resumed"}
-)
+TOLD_BY_STAGES = frozenset({"StageCompleted", "JobComplete", "JobFailed", "Suspended", "Resumed"})
 """Reasons of events that a view need not show, since it shows the stages and how the run ended."""
 
 

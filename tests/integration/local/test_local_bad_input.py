@@ -122,7 +122,7 @@ def test_a_mistake_in_the_file_is_told_with_its_line_before_anything_is_made(
     job: RealJob, bad: Bad
 ) -> None:
     job.write(**bad.spec)
-    validate = [sys.executable, "-m", "pretrainctl", "validate", job.file]
+    validate = [sys.executable, "-m", "pretrainctl", "validate", str(job.file)]
     checked = subprocess.run(validate, capture_output=True, text=True, check=False)
 
     reason = the_reason(job.run(), code=INVALID)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,13 @@ from pretrain_testing.cluster_jobs import KIND, ClusterJobs, Manifest
 from pretrain_testing.cluster_storage import Prefix
 from pretrain_testing.small_jobs import STEPS, small_quickstart
 
-NAMESPACE = "whole-job"
 NAME = "quickstart"
+NEWS = "News"
+"""Title of the cell with what is no mere figure: states of stages and of conditions."""
+
+_NEWS_PATHS = ("status.phase", "status.stages[*].state", "status.conditions[*].status")
+POLL_SECONDS = 2
+"""How often the operator of the bed asks for progress, and tells figures (bed/values.yaml)."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +38,29 @@ class CompletedJob:
     prefix: Prefix
     status: Manifest
     rows: list[dict[str, str]]
-    """What `kubectl get --watch` has in its columns, by title."""
+    """What `kubectl get --watch` has in its columns, by title, and the news of each version."""
 
     requests: list[Manifest]
     """Audit events of the operator's requests that concern the namespace."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it ran."""
+        start, end = (
+            datetime.fromisoformat(self.status[name]) for name in ("startTime", "completionTime")
+        )
+        return (end - start).total_seconds()
 
 
 @contextmanager
 def completed_job(bed: Bed, seen: Path) -> Iterator[CompletedJob]:
     """Run the small quickstart; what is watched of it is written into a file."""
-    create_namespace(bed.api, NAMESPACE)
-    prefix = Prefix(NAMESPACE)
+    namespace = f"whole-job-{secrets.token_hex(3)}"
+    create_namespace(bed.api, namespace)
+    prefix = Prefix(namespace)
     prefix.upload_data()
-    jobs = ClusterJobs(bed.kubectl, NAMESPACE)
-    with seen.open("w") as file, _watching(bed, file) as watch:
+    jobs = ClusterJobs(bed.kubectl, namespace)
+    with seen.open("w") as file, _watching(jobs, bed, file) as watch:
         job = small_quickstart(name=NAME, steps=STEPS)
         jobs.apply({**job, "spec": {**job["spec"], "storage": prefix.storage}})
         jobs.wait_for_condition(NAME, "Complete")
@@ -54,9 +70,9 @@ def completed_job(bed: Bed, seen: Path) -> Iterator[CompletedJob]:
         prefix=prefix,
         status=jobs.status(NAME),
         rows=_table(seen.read_text()),
-        requests=[event for event in operator_requests(bed) if _namespace(event) == NAMESPACE],
+        requests=[event for event in operator_requests(bed) if _namespace(event) == namespace],
     )
-    delete_namespace(bed.api, NAMESPACE)
+    delete_namespace(bed.api, namespace)
 
 
 def operator_requests(bed: Bed) -> list[Manifest]:
@@ -69,15 +85,16 @@ def _namespace(event: Manifest) -> str:
     return str(event.get("objectRef", {}).get("namespace", ""))
 
 
-def _watching(bed: Bed, file: Any) -> subprocess.Popen[bytes]:
+def _watching(jobs: ClusterJobs, bed: Bed, file: Any) -> subprocess.Popen[bytes]:
     """Watch the job's printer columns, a line for each version of it, written into a file."""
-    command = (program("kubectl"), f"--kubeconfig={bed.kubeconfig}", f"--namespace={NAMESPACE}")
-    cells = "|".join(f"{{{path}}}" for _, _, path, _ in PRINTER_COLUMNS)
+    command = (program("kubectl"), f"--kubeconfig={bed.kubeconfig}", "-n", jobs.namespace)
+    columns = [f"{{{path}}}" for _, _, path, _ in PRINTER_COLUMNS]
+    cells = "|".join([*columns, " ".join(f"{{.{path}}}" for path in _NEWS_PATHS)])
     output = f'--output=jsonpath={cells}{{"\\n"}}'
     return subprocess.Popen([*command, "get", KIND, "--watch", output], stdout=file)
 
 
 def _table(text: str) -> list[dict[str, str]]:
     """The lines by the titles of their columns."""
-    titles = [title for title, _, _, _ in PRINTER_COLUMNS]
+    titles = [*(title for title, _, _, _ in PRINTER_COLUMNS), NEWS]
     return [dict(zip(titles, line.split("|"), strict=True)) for line in text.splitlines()]

@@ -1,11 +1,12 @@
 """What must hold inside a container of one of our images; needs nothing but the image's Python.
 
 Fed to it on standard input or with -c: `docker run -i IMAGE python - operator < image_check.py`.
-Prints every problem and ends 1, or prints one line and ends 0.
+Prints every problem and ends 1, or prints one line with the code's digest and ends 0.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -31,12 +32,25 @@ FOREIGN = {
     "preprocess": ("torch", "deepspeed", "transformers", "kopf", "pip"),
     "train": ("kopf", "pip"),
 }
+PACKAGES = ("pretrain_api", "pretrain_jobs", "pretrain_operator")
 COMPILERS = ("cc", "c++", "gcc", "g++", "clang", "tcc", "ld", "as", "make", "nvcc")
 
 
 def problems(image: str) -> list[str]:
     """One sentence for each thing that is not as it must be."""
     return [*_of_user(), *_of_file_system(), *_of_programs(), *_of_modules(image)]
+
+
+def code_digest() -> str:
+    """Names the installed code: a hash of the paths and bytes of our packages' modules."""
+    digest = hashlib.sha256()
+    for name in PACKAGES:
+        spec = importlib.util.find_spec(name)
+        for place in (spec.submodule_search_locations or ()) if spec else ():
+            for file in sorted(Path(place).rglob("*.py")):
+                digest.update(f"{name}/{file.relative_to(place)} ".encode())
+                digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def _of_user() -> list[str]:
@@ -78,5 +92,5 @@ def _of_modules(image: str) -> list[str]:
 
 if __name__ == "__main__":
     said = problems(sys.argv[1])
-    sys.stdout.write("\n".join(said or [f"{sys.argv[1]}: as it should be"]) + "\n")
+    sys.stdout.write("\n".join(said or [f"as it should be: {code_digest()}"]) + "\n")
     sys.exit(bool(said))

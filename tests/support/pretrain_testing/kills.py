@@ -28,6 +28,15 @@ from pretrain_testing.ledgers import NewestStep, read_ledger
 
 Victim = Literal["one worker", "all workers", "the whole tree", "the command", "the launcher"]
 Moment = Literal["preprocessing", "training", "a save", "evaluation"]
+KILLS = 10
+IN_TRAINING: tuple[Victim, ...] = (
+    "one worker",
+    "all workers",
+    "the whole tree",
+    "the launcher",
+    "the command",
+)
+OUTSIDE: tuple[Victim, ...] = ("the whole tree", "the command")
 POLL_SECONDS = 0.02
 RUN_LIMIT = 12
 """Starts of the command that may be needed after the last kill; one is enough if all is well."""
@@ -35,7 +44,10 @@ RUN_LIMIT = 12
 
 @dataclass(frozen=True)
 class Kill:
-    """Send SIGKILL to `victim` at `moment`; in training, once `step` is reached."""
+    """Send SIGKILL to `victim` at `moment`, once so many of its steps are done.
+
+    Steps of training for its two moments, finished runs of fine-tuning for the evaluation.
+    """
 
     moment: Moment
     victim: Victim
@@ -61,32 +73,24 @@ class Workdir:
         return self.path / "export" / "model.safetensors"
 
 
-def seeded_kills(*, seed: int, max_steps: int, count: int = 10) -> list[Kill]:
-    """`count` kills over all stages; training gets most, its steps in ascending order.
+def seeded_kills(*, seed: int, max_steps: int, in_training: int) -> list[Kill]:
+    """Ten kills over all stages; two of those `in_training` hit a save, its steps ascend.
 
     All lie in the first three quarters of training, so that several saves are left for the last.
     """
     random_source = random.Random(seed)
-    victims: tuple[Victim, ...] = (
-        "one worker",
-        "all workers",
-        "the whole tree",
-        "the command",
-        "the launcher",
-    )
-    outside: tuple[Victim, ...] = ("the whole tree", "the command")
-    in_training = count - 4
-    steps = sorted(random_source.sample(range(2, max_steps * 3 // 4), in_training + 1))
-    training: list[Kill] = [
-        Kill("training", victims[number % len(victims)], step)
+    steps = sorted(random_source.sample(range(2, max_steps * 3 // 4), in_training - 1))
+    training = [
+        Kill("training", IN_TRAINING[number % len(IN_TRAINING)], step)
         for number, step in enumerate(steps[:-1])
     ]
-    training.insert(in_training // 2, Kill("a save", random_source.choice(victims[:3])))
+    training.insert(len(training) // 2, Kill("a save", random_source.choice(IN_TRAINING[:3])))
     training.append(Kill("a save", "all workers", steps[-1]))
+    before, after = KILLS // 2 - in_training // 2, (KILLS - in_training + 1) // 2
     return [
-        Kill("preprocessing", random_source.choice(outside)),
+        *(Kill("preprocessing", random_source.choice(OUTSIDE)) for _ in range(before)),
         *training,
-        Kill("evaluation", random_source.choice(outside)),
+        *(Kill("evaluation", random_source.choice(OUTSIDE), done) for done in range(after)),
     ]
 
 
@@ -166,7 +170,9 @@ def _condition(
     if kill.moment == "preprocessing":
         return lambda: bool(_processes(process, "preprocess"))
     if kill.moment == "evaluation":
-        return lambda: bool(_processes(process, "evaluate"))
+        return lambda: (
+            _finished_runs(workdir) >= kill.step and bool(_processes(process, "evaluate"))
+        )
     if kill.moment == "training":
         return lambda: newest.look() >= kill.step and len(_processes(process, "train-worker")) > 1
     return lambda: (
@@ -180,6 +186,11 @@ def _save_in_progress(workdir: Workdir) -> bool:
     """Whether the newest step's directory has files and no COMMIT."""
     steps = sorted(workdir.storage.glob("checkpoints/*/step-*"))
     return bool(steps) and not any(steps[-1].rglob("COMMIT"))
+
+
+def _finished_runs(workdir: Workdir) -> int:
+    """Runs of fine-tuning that the evaluation has stored."""
+    return len(list(workdir.storage.glob("evaluations/*/runs/*.json")))
 
 
 def _processes(process: subprocess.Popen[str], stage: str) -> list[psutil.Process]:
@@ -228,15 +239,15 @@ def _targets(victim: Victim, process: subprocess.Popen[str]) -> list[int]:
 def main() -> None:
     """Run a sample twice, once killed ten times, and print what was done and found."""
     options = _parse()
-    shutil.rmtree(options.workdir / "undisturbed", ignore_errors=True)
-    shutil.rmtree(options.workdir / "killed", ignore_errors=True)
-    runs = [Workdir(options.workdir / name) for name in ("undisturbed", "killed")]
+    folder = options.workdir.resolve()
+    runs = [Workdir(folder / name) for name in ("undisturbed", "killed")]
     for run in runs:
+        shutil.rmtree(run.path, ignore_errors=True)
         shutil.rmtree(run.ledger, ignore_errors=True)
         shutil.copytree(options.data, run.storage)
-    manifest = with_quick_restarts(options.manifest, options.workdir / "job.yaml")
+    manifest = with_quick_restarts(options.manifest, folder / "job.yaml")
     max_steps = yaml.safe_load(manifest.read_text())["spec"]["training"]["maxSteps"]
-    kills = seeded_kills(seed=options.seed, max_steps=max_steps)
+    kills = seeded_kills(seed=options.seed, max_steps=max_steps, in_training=8)
     print("running the job undisturbed ...", flush=True)
     run_undisturbed(manifest, runs[0])
     print("running it again, killed ten times ...", flush=True)

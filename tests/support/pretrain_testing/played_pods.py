@@ -79,7 +79,7 @@ class PlayedJob:
 
         return wait_for(f"phase {phase}", look)
 
-    def list(self, kind: str) -> list[Raw]:
+    def objects(self, kind: str) -> list[Raw]:
         """All objects of a kind (plural) in the namespace that carry our label."""
         root = "apis/batch/v1" if kind == "jobs" else "api/v1"
         query = "labelSelector=app.kubernetes.io%2Fmanaged-by%3Dpretrain-operator"
@@ -98,8 +98,8 @@ class PlayedJob:
         """The pods of an attempt, once the Job controller has made them all."""
 
         def all_of_them() -> list[Raw] | None:
-            jobs = [job for job in self.list("jobs") if _is_of(job, stage, attempt)]
-            pods = [pod for pod in self.list("pods") if _is_of(pod, stage, attempt)]
+            jobs = [job for job in self.objects("jobs") if _is_of(job, stage, attempt)]
+            pods = [pod for pod in self.objects("pods") if _is_of(pod, stage, attempt)]
             wanted = jobs[0]["spec"]["parallelism"] if jobs else -1
             return pods if len(pods) == wanted else None
 

@@ -1,4 +1,4 @@
-"""Specs whose model can never be made, or never takes the samples, are refused with what would do."""
+"""Models that can never be made, or never take the samples, are refused with what would do."""
 
 from typing import Any
 
