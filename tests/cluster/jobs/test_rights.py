@@ -52,7 +52,7 @@ def answer(event: dict[str, Any]) -> int:
 
 
 def is_unauthorized(event: dict[str, Any]) -> bool:
-    """Whether the operator had no right; other refusals, of a namespace that ends, are no matter."""
+    """Whether the operator had no right; a namespace that ends refuses for another reason."""
     decision = event.get("annotations", {}).get("authorization.k8s.io/decision")
     return decision == "forbid" or answer(event) == 401
 
