@@ -188,7 +188,10 @@ def build_engine(
 
 
 def import_deepspeed(device: torch.device) -> Any:
-    """DeepSpeed without what it would compile: its shared-memory kernel, and Muon at import."""
+    """DeepSpeed without what it would compile: its shared-memory kernel, and Muon at import.
+
+    Asking it which kernels it could compile runs a compiler, so on a CPU it is told: none.
+    """
     import deepspeed
     from deepspeed.runtime import compiler
 
@@ -196,7 +199,7 @@ def import_deepspeed(device: torch.device) -> Any:
     warnings.filterwarnings("ignore", message=".*is deprecated", category=FutureWarning)
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
     if device.type == "cpu":
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        deepspeed.ops.__compatible_ops__ = {}
     deepspeed.init_distributed("nccl" if device.type == "cuda" else "gloo", verbose=False)
     return deepspeed
 

@@ -1,16 +1,12 @@
-"""The evaluation stage over tiny models of every architecture. About 40 seconds."""
+"""The evaluation stage over tiny models of every architecture. About 25 seconds."""
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
-from pretrain_api.reports import StageReport
 from pretrain_api.spec.evaluation import EvaluationSpec, FineTuningSpec
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.spec.workers import WorkersSpec
@@ -23,6 +19,7 @@ from pretrain_jobs.evaluate.results import Results
 from pretrain_jobs.evaluate.stage import main
 from pretrain_jobs.storage import open_store
 from pretrain_jobs.storage.artifact import is_committed
+from pretrain_testing.dying_evaluation import run_and_die
 from pretrain_testing.tiny_models import (
     ARCHITECTURES,
     MODEL_FINGERPRINT,
@@ -117,27 +114,6 @@ def test_every_architecture_learns_the_task_and_reports_its_figures(tmp_path, ar
     assert all(run.test_samples == 12 for run in stored.tasks[0].runs)
 
 
-DIE_IN_THE_SECOND_RUN = """
-import os
-import signal
-import sys
-from pathlib import Path
-
-from pretrain_jobs.evaluate import stage
-
-fine_tune, runs = stage.fine_tune, []
-
-def dying(*arguments, **options):
-    runs.append(options)
-    if len(runs) == 2:
-        options["progress"] = lambda: os.kill(os.getpid(), signal.SIGKILL)
-    fine_tune(*arguments, **options)
-
-stage.fine_tune = dying
-stage.main(Path(sys.argv[1]))
-"""
-
-
 def test_a_killed_stage_goes_on_with_the_runs_that_are_left(tmp_path):
     bench = Bench(tmp_path, "bert")
     config = bench.config()
@@ -145,34 +121,15 @@ def test_a_killed_stage_goes_on_with_the_runs_that_are_left(tmp_path):
     unbroken = bench.files()
     shutil.rmtree(bench.results)
 
-    killed = subprocess.run([sys.executable, "-c", DIE_IN_THE_SECOND_RUN, config], check=False)
+    killed = run_and_die(config)
     kept = {path: path.stat().st_mtime_ns for path in bench.results.rglob("*.json")}
     again = main(config)
 
-    assert killed.returncode == -signal.SIGKILL
+    assert killed == -signal.SIGKILL
     assert [path.name for path in kept] == ["weather-pretrained-1.json"]
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     assert bench.files() == unbroken
     assert again == result
-
-
-def test_the_stage_runs_as_a_process_and_reports_its_figures(tmp_path):
-    bench = Bench(tmp_path, "gpt2")
-    report = tmp_path / "report.json"
-    command = [sys.executable, "-m", "pretrain_jobs", "evaluate", "--config", str(bench.config())]
-
-    done = subprocess.run(
-        command,
-        env=os.environ | {"PRETRAIN_TERMINATION_LOG": str(report)},
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-
-    assert done.returncode == 0, done.stderr
-    result = StageReport.model_validate_json(report.read_bytes()).result
-    assert result is not None
-    assert len(result.metrics) == 12
 
 
 def test_a_committed_evaluation_is_not_run_again(tmp_path):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_jobs.storage import ObjectStore, open_store
+from pretrain_jobs.storage.s3 import S3Store
 from pretrain_jobs.storage.s3_client import renew_clients
 from pretrain_testing.s3 import S3Server
+from pretrain_testing.s3_faults import FaultyServer, faulty, store_at
 
 BUCKET = "tests"
 _numbers = itertools.count()
@@ -44,6 +46,25 @@ def storage(
 def store(storage: StorageSpec) -> ObjectStore:
     """A store rooted two levels below the top of an empty storage."""
     return open_store(storage, "jobs/demo")
+
+
+@pytest.fixture
+def proxy(weed: S3Server, weed_storage: StorageSpec) -> Iterator[FaultyServer]:
+    """A proxy before SeaweedFS that fails what it is told to."""
+    with faulty(weed) as running:
+        yield running
+
+
+@pytest.fixture
+def behind(proxy: FaultyServer, weed_storage: StorageSpec) -> S3Store:
+    """A store behind the proxy, with small parts."""
+    return store_at(proxy.server.endpoint_url, weed_storage)
+
+
+@pytest.fixture
+def direct(weed_storage: StorageSpec) -> ObjectStore:
+    """The same store without the proxy."""
+    return open_store(weed_storage)
 
 
 def fresh_storage(server: S3Server, monkeypatch: pytest.MonkeyPatch) -> StorageSpec:

@@ -1,6 +1,7 @@
 """Training by its own command, with torchrun: killed, stopped, spread over two nodes.
 
-About 90 s on two idle cores: a start imports torch in three processes or more.
+About a minute on two idle cores: a start imports torch in three processes or more, so what needs
+no torchrun is done by workers that are forked.
 """
 
 import os
@@ -9,15 +10,16 @@ import signal
 import psutil
 import pytest
 from pretrain_testing.processes import processes_of, wait_for
+from pretrain_testing.ranks import values_of
 from pretrain_testing.training import Attempt, Bed, Ending, assert_same_training, flip_a_byte
+from pretrain_testing.training_ranks import run_workers, start_training
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Bed:
     """One node of two ranks that nothing disturbed."""
     bed = Bed(tmp_path_factory.mktemp("command"), name="undisturbed")
-    ending = bed.run()
-    assert ending.code == 0, ending.output
+    values_of(start_training(bed).results())
     return bed
 
 
@@ -38,19 +40,16 @@ def test_killed_at_one_place_after_the_other_it_ends_as_if_left_alone(undisturbe
     assert "was ended by SIGKILL" in lost_rank.message
     assert lost_rank.code == 71
     _kill_the_launcher(bed)
-    writing = bed.run(attempt=2, PRETRAIN_FAILPOINT="before_model_manifest:kill")
-    assert writing.code == 71
+    killed, _ = run_workers(bed, attempt=2, PRETRAIN_FAILPOINT="before_model_manifest:kill")
+    assert killed.code == -signal.SIGKILL
     assert not (bed.model_directory / "manifest.json").exists()
     trained = bed.ledger_entries()
-    finished = bed.run(attempt=3)
+    finished, _ = run_workers(bed, attempt=3)
 
     assert finished.code == 0, finished.output
     assert (bed.ledger / "generation-000004-rank-00000.jsonl").read_bytes() == b""
     assert bed.ledger_entries() == trained
     assert_same_training(bed, undisturbed)
-    assert finished.report is not None
-    assert finished.report.result is not None
-    assert finished.report.result.step == 12
     _check_cached(bed)
     _check_unusable(bed)
 
@@ -88,12 +87,11 @@ def _check_unusable(bed: Bed) -> None:
     for commit in bed.commits():
         flip_a_byte(next(commit.parent.glob("rank-00000/*model_states.pt")))
 
-    refused = bed.run(attempt=5)
-
-    assert refused.code == 74
-    assert "none can be used" in refused.message
-    assert refused.report is not None
-    assert not refused.report.retryable
+    for refused in run_workers(bed, attempt=5):
+        assert refused.code == 74
+        assert "none can be used" in refused.message
+        assert refused.report is not None
+        assert not refused.report.retryable
 
 
 def test_two_nodes_stopped_by_sigterm_go_on_from_the_step_they_stopped_at(
@@ -115,5 +113,8 @@ def test_two_nodes_stopped_by_sigterm_go_on_from_the_step_they_stopped_at(
     resumed = bed.start(attempt=1).wait()
 
     assert [ending.code for ending in resumed] == [0, 0], resumed[0].output
+    assert resumed[0].report is not None
+    assert resumed[0].report.result is not None
+    assert resumed[0].report.result.step == 12
     assert bed.weights == undisturbed.weights
     assert bed.ledger_entries() == undisturbed.ledger_entries()

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pretrain_testing import engine_steps
 from pretrain_testing.engine_steps import StepFigures
+from pretrain_testing.made_datasets import make_dataset
 from pretrain_testing.ranks import run_ranks, values_of
-from pretrain_testing.training import make_dataset
 
 STEPS = 3
 

@@ -1,16 +1,17 @@
 """Training that cannot go on ends with one clear sentence and the right exit code.
 
-About 40 s.
+About 20 s.
 """
 
-import resource
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from pretrain_testing.training import Bed, Ending, make_dataset
+from pretrain_testing.made_datasets import make_dataset
+from pretrain_testing.training import Bed, Ending
+from pretrain_testing.training_ranks import run_workers
 
 
 @pytest.fixture
@@ -51,7 +52,11 @@ def test_a_shard_that_was_changed_is_refused(bed: Bed, tmp_path: Path) -> None:
     data[-1] ^= 1
     shard.write_bytes(data)
 
-    assert bed.run().code == 65
+    ending = bed.run()
+
+    assert ending.code == 65
+    assert "rank 0: The shard shards/train-00000-000.h5" in ending.message
+    assert "has SHA-256" in told(ending)
 
 
 def test_a_loss_that_is_never_finite_ends_the_attempt(bed: Bed) -> None:
@@ -62,7 +67,7 @@ def test_a_loss_that_is_never_finite_ends_the_attempt(bed: Bed) -> None:
         },
         model={"initializer_range": 1e30},
     )
-    ending = exploding.run()
+    (ending,) = run_workers(exploding)
 
     assert ending.code == 70, ending.output
     assert "not finite in 3 steps in a row, the last of them step 3" in told(ending)
@@ -74,13 +79,8 @@ def test_no_room_for_the_last_checkpoint_is_a_failure_and_leaves_nothing_half_wr
     bed: Bed,
 ) -> None:
     small = bed.variant("small", training={"maxSteps": 6}, checkpoint={"everySteps": 2})
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, hard))
-    try:
-        attempt = small.start()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    (ending,) = attempt.wait()
+
+    (ending,) = run_workers(small, file_bytes=40_000)
 
     assert ending.code == 69, ending.output
     assert "no space while writing" in told(ending)

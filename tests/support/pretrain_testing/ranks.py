@@ -20,8 +20,17 @@ from pretrain_jobs.errors import StageError
 from pretrain_testing.training import free_port
 
 PATIENCE_SECONDS = 120.0
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["pretrain_jobs.train.main", "pretrain_testing.training_ranks"])
+CONTEXT = multiprocessing.get_context("forkserver")
+"""Starts processes that have all of training imported already."""
+
+CONTEXT.set_forkserver_preload(
+    [
+        "pretrain_jobs.train.main",
+        "pretrain_testing.training_ranks",
+        "transformers.models.bert.modeling_bert",
+        "transformers.models.gpt2.modeling_gpt2",
+    ]
+)
 
 
 @dataclass(frozen=True)
@@ -62,8 +71,8 @@ def start_ranks(function: Callable[..., Any], world_size: int, *arguments: Any) 
     port = free_port()
     gang = Gang([], [])
     for rank in range(world_size):
-        receiver, sender = _CONTEXT.Pipe(duplex=False)
-        process = _CONTEXT.Process(
+        receiver, sender = CONTEXT.Pipe(duplex=False)
+        process = CONTEXT.Process(
             target=_main,
             args=(sender, function, arguments),
             kwargs={"rank": rank, "world_size": world_size, "port": port},
@@ -88,6 +97,18 @@ def values_of(results: list[RankResult]) -> list[Any]:
     return [result.value for result in results]
 
 
+def rank_environment(rank: int, *, world_size: int, port: int) -> dict[str, str]:
+    """What torchrun tells a rank of a gang on this machine."""
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": str(world_size),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "GLOO_SOCKET_IFNAME": "lo",
+    }
+
+
 def _receive(receiver: Connection) -> RankResult | None:
     assert wait([receiver], PATIENCE_SECONDS), "a rank hangs"
     try:
@@ -106,14 +127,7 @@ def _main(
     world_size: int,
     port: int,
 ) -> None:
-    os.environ |= {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": str(world_size),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(port),
-        "GLOO_SOCKET_IFNAME": "lo",
-    }
+    os.environ |= rank_environment(rank, world_size=world_size, port=port)
     import torch
     from pretrain_jobs.train.ranks import Place, process_group
 

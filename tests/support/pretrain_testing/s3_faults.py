@@ -7,14 +7,20 @@ passed on unless a fault says otherwise.
 from __future__ import annotations
 
 import http.client
+import random
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
-from pretrain_testing.s3 import S3Server
+from pretrain_api.spec.storage import StorageSpec
+from pretrain_jobs.storage import open_store
+from pretrain_jobs.storage.s3 import S3Store
+
+from pretrain_testing.s3 import SMALL_PART_BYTES, S3Server, with_small_parts
 
 
 @dataclass(frozen=True)
@@ -167,3 +173,15 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Keep the tests' output quiet."""
+
+
+def store_at(endpoint: str, storage: StorageSpec, attempts: int = 4) -> S3Store:
+    """The store of a job at another endpoint, such as a proxy's, with small parts."""
+    moved = storage.model_copy(update={"endpoint_url": endpoint})
+    return with_small_parts(open_store(moved), attempts=attempts)
+
+
+def big_file(path: Path, size: int = 2 * SMALL_PART_BYTES + 1) -> Path:
+    """A file of seeded bytes, by default of three small parts."""
+    path.write_bytes(random.Random(1).randbytes(size))
+    return path

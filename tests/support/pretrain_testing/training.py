@@ -1,13 +1,12 @@
-"""A small training run as real processes: its dataset, configs, launchers, and what they leave.
+"""A small training run as real processes: its configs, its launchers, and what they leave.
 
-The dataset is made-up tokens under a real tokenizer; only the launcher's command is used to run.
+Only the launcher's command is used to run; `training_ranks` starts ranks without it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -15,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from pretrain_api.reports import PROGRESS_FILE_ENV, TERMINATION_LOG_ENV, StageReport
 from pretrain_api.spec.lifecycle import CheckpointSpec
 from pretrain_api.spec.model import ModelSpec
@@ -25,16 +23,10 @@ from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.spec.training import TrainingSpec
 from pretrain_api.spec.workers import WorkersSpec
 from pretrain_api.stages import JobRef, RendezvousConfig, TrainStageConfig
-from pretrain_jobs.dataset.format.native import Shard, write_shard
-from pretrain_jobs.dataset.manifest import KIND, DatasetManifest, ShardEntry, Split
-from pretrain_jobs.dataset.statistics import CorpusStatistics
-from pretrain_jobs.storage import artifact, open_store
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
 
-FINGERPRINT = "0123456789abcdef"
-VOCABULARY = 300
-SPECIAL = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
+from pretrain_testing.ledgers import Ledger, read_ledger
+from pretrain_testing.made_datasets import FINGERPRINT, make_dataset
+
 TINY = {
     "hidden_size": 32,
     "num_hidden_layers": 1,
@@ -48,84 +40,9 @@ SIZES: dict[str, dict[str, int]] = {
 RUN_SECONDS = 300.0
 
 
-def make_dataset(root: Path, *, documents: int = 60, shards: int = 2) -> None:
-    """A committed native dataset of seeded tokens under `root`, with its tokenizer."""
-    store = open_store(StorageSpec(uri=f"file://{root}"))
-    scratch = root.with_name(f"{root.name}-scratch")
-    _write_tokenizer(scratch / "tokenizer")
-    random = np.random.default_rng(7)
-    splits: dict[Split, tuple[ShardEntry, ...]] = {
-        "train": tuple(
-            _write_shard(scratch, f"shards/train-00000-{n:03d}.h5", random, documents)
-            for n in range(shards)
-        ),
-        "validation": (_write_shard(scratch, "shards/validation-00000-000.h5", random, 12),),
-    }
-    manifest = DatasetManifest(
-        fingerprint=FINGERPRINT,
-        tokenizer_sha256="0" * 64,
-        dtype="uint16",
-        vocab_size=VOCABULARY,
-        splits=splits,
-        statistics=CorpusStatistics(),
-    )
-    files = artifact.upload_directory(store, scratch)
-    artifact.commit(store, kind=KIND, fingerprint=FINGERPRINT, files=files, extra=manifest.extra())
-    shutil.rmtree(scratch)
-
-
-def _write_tokenizer(directory: Path) -> None:
-    directory.mkdir(parents=True)
-    names = [*SPECIAL.values(), *(f"w{n}" for n in range(VOCABULARY - len(SPECIAL)))]
-    tokenizer = Tokenizer(WordLevel({name: n for n, name in enumerate(names)}, "[UNK]"))
-    tokenizer.add_special_tokens(list(SPECIAL.values()))
-    tokenizer.save(str(directory / "tokenizer.json"))
-    special = {f"{role}_token": name for role, name in SPECIAL.items()}
-    special |= {"eos_token": "[SEP]"}
-    (directory / "special_tokens_map.json").write_text(json.dumps(special))
-    config = {"tokenizer_class": "PreTrainedTokenizerFast", **special}
-    (directory / "tokenizer_config.json").write_text(json.dumps(config))
-
-
-def _write_shard(
-    scratch: Path, key: str, random: np.random.Generator, documents: int
-) -> ShardEntry:
-    sentences = [random.integers(3, 12, random.integers(1, 5)) for _ in range(documents)]
-    sentence_offsets = np.concatenate([[0], np.cumsum(np.concatenate(sentences))])
-    document_offsets = np.concatenate([[0], np.cumsum([part.sum() for part in sentences])])
-    tokens = random.zipf(1.3, sentence_offsets[-1]) % (VOCABULARY - 5) + 5
-    starts = random.random(len(tokens)) < 0.6
-    starts[sentence_offsets[:-1]] = True
-    shard = Shard(
-        tokens.astype(np.uint16),
-        document_offsets.astype(np.int64),
-        sentence_offsets.astype(np.int64),
-        starts,
-    )
-    path = scratch / key
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_shard(path, shard)
-    entry = artifact.FileEntry(key, path.stat().st_size, _sha256(path))
-    return ShardEntry(
-        path=key,
-        documents=shard.documents,
-        sentences=shard.sentences,
-        words=shard.words,
-        tokens=len(shard.tokens),
-        bytes=entry.size,
-        sha256=entry.sha256,
-    )
-
-
-def _sha256(path: Path) -> str:
-    import hashlib
-
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 @dataclass(frozen=True)
 class Ending:
-    """How a launcher ended."""
+    """How a launcher, or a rank without one, ended."""
 
     code: int
     report: StageReport | None
@@ -194,15 +111,9 @@ class Bed:
         """Whether some rank has finished a step."""
         return any(number >= step for number, _ in self.ledger_entries())
 
-    def ledger_entries(self) -> dict[tuple[int, int], list[int]]:
+    def ledger_entries(self) -> Ledger:
         """Sample ids by step and rank; a step that ran twice must have the same ones."""
-        entries: dict[tuple[int, int], list[int]] = {}
-        for path in sorted(self.ledger.glob("*.jsonl")):
-            for line in path.read_text().splitlines():
-                entry = json.loads(line)
-                key = (entry["step"], entry["rank"])
-                assert entries.setdefault(key, entry["samples"]) == entry["samples"]
-        return entries
+        return read_ledger(self.ledger)
 
     def config(self, *, attempt: int = 0) -> TrainStageConfig:
         if not (self.root / "dataset").exists():
@@ -239,15 +150,20 @@ class Bed:
             ),
         )
 
-    def start(self, *, attempt: int = 0, **environment: str) -> Attempt:
-        """Start every node's launcher."""
+    def write_config(self, attempt: int) -> Path:
+        """Write an attempt's config, in a directory of the attempt's own."""
         home = self.directory / f"attempt-{attempt}"
         home.mkdir(parents=True, exist_ok=True)
         self.ledger.mkdir(exist_ok=True)
         path = home / "config.json"
         path.write_text(self.config(attempt=attempt).model_dump_json(by_alias=True))
+        return path
+
+    def start(self, *, attempt: int = 0, **environment: str) -> Attempt:
+        """Start every node's launcher."""
+        path = self.write_config(attempt)
         extra = self.environment | environment
-        return Attempt([_launch(home, path, index, extra, self) for index in range(self.replicas)])
+        return Attempt([_launch(path, index, extra, self) for index in range(self.replicas)])
 
     def run(self, *, attempt: int = 0, **environment: str) -> Ending:
         """Run an attempt to its end; the first node's ending."""
@@ -330,8 +246,8 @@ def free_port() -> int:
         return port
 
 
-def _launch(home: Path, config: Path, index: int, extra: dict[str, str], bed: Bed) -> Launched:
-    own = home / f"node-{index}"
+def _launch(config: Path, index: int, extra: dict[str, str], bed: Bed) -> Launched:
+    own = config.parent / f"node-{index}"
     (own / "tmp").mkdir(parents=True, exist_ok=True)
     environment = {
         **os.environ,

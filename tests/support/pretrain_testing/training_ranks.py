@@ -1,17 +1,24 @@
-"""The training of one rank without launcher and torchrun, for tests that need many starts."""
+"""Ranks of a training without launcher and torchrun, for tests that need many starts.
+
+They are forked from a server that has torch imported (see `ranks`).
+"""
 
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
 
-from pretrain_api.reports import StageResult
+from pretrain_api.reports import StageReport, StageResult
 from pretrain_api.stages import TrainStageConfig
+from pretrain_jobs.__main__ import main
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.process import load_config
 from pretrain_jobs.train.corpus import open_corpus
@@ -19,10 +26,11 @@ from pretrain_jobs.train.data import SampleLoader
 from pretrain_jobs.train.goodput import Goodput
 from pretrain_jobs.train.ledger import LEDGER_ENV
 from pretrain_jobs.train.main import train
+from pretrain_jobs.train.node import Node, worker_environment
 from pretrain_jobs.train.ranks import Ranks
 
-from pretrain_testing.ranks import Gang, start_ranks
-from pretrain_testing.training import Bed
+from pretrain_testing.ranks import CONTEXT, Gang, rank_environment, start_ranks
+from pretrain_testing.training import RUN_SECONDS, Bed, Ending, free_port
 
 
 class _Stopping:
@@ -45,12 +53,9 @@ def start_training(bed: Bed, *, attempt: int = 0, stopped: int | None = None) ->
 
     Rank `stopped` gets SIGTERM in the middle of its second evaluation.
     """
-    home = bed.directory / f"attempt-{attempt}"
-    home.mkdir(parents=True, exist_ok=True)
-    bed.ledger.mkdir(exist_ok=True)
-    path = home / "config.json"
-    path.write_text(bed.config(attempt=attempt).model_dump_json(by_alias=True))
-    return start_ranks(train_rank, bed.processes, path, home / "scratch", bed.ledger, stopped)
+    path = bed.write_config(attempt)
+    scratch = path.parent / "scratch"
+    return start_ranks(train_rank, bed.processes, path, scratch, bed.ledger, stopped)
 
 
 def train_rank(
@@ -64,3 +69,51 @@ def train_rank(
         stopping = cast("Any", _Stopping(opened.validation))
         corpus = replace(opened, validation=stopping) if ranks.rank == stopped else opened
         return train(config, ranks, corpus, scratch=scratch, goodput=Goodput(time.monotonic))
+
+
+def run_workers(
+    bed: Bed, *, attempt: int = 0, file_bytes: int = -1, **environment: str
+) -> list[Ending]:
+    """Run the workers' own command on one node to its end; no file grows beyond `file_bytes`."""
+    path = bed.write_config(attempt)
+    node = Node(0, "127.0.0.1", path.parent / "scratch")
+    node.reports.mkdir(parents=True)
+    common = worker_environment(bed.config(), node, {LEDGER_ENV: str(bed.ledger), **environment})
+    port = free_port()
+    workers = [
+        _start_worker(
+            {**common, **rank_environment(rank, world_size=bed.processes, port=port)},
+            path,
+            file_bytes,
+        )
+        for rank in range(bed.processes)
+    ]
+    return [_ending(worker, node, rank) for rank, worker in enumerate(workers)]
+
+
+def _start_worker(
+    environment: Mapping[str, str], config: Path, file_bytes: int
+) -> ForkServerProcess:
+    output = config.parent / f"output-{environment['RANK']}"
+    process = CONTEXT.Process(target=_work, args=(dict(environment), config, output, file_bytes))
+    process.start()
+    return process
+
+
+def _work(environment: dict[str, str], config: Path, output: Path, file_bytes: int) -> None:
+    os.environ |= environment
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, hard))
+    sys.exit(main(["train-worker", "--config", str(config)]))
+
+
+def _ending(worker: ForkServerProcess, node: Node, rank: int) -> Ending:
+    worker.join(RUN_SECONDS)
+    assert worker.exitcode is not None, "a worker hangs"
+    path = node.reports / f"{rank:05d}.json"
+    report = StageReport.model_validate_json(path.read_bytes()) if path.exists() else None
+    output = node.scratch.parent / f"output-{rank}"
+    return Ending(worker.exitcode, report, output.read_text())

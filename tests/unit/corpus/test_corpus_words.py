@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import pairwise
 from pathlib import Path
 
-import jieba
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -20,6 +20,10 @@ from pretrain_jobs.corpus.words import (
     windows,
 )
 from pretrain_jobs.errors import UserError
+
+with warnings.catch_warnings():  # its regular expressions are no raw strings
+    warnings.simplefilter("ignore")
+    import jieba
 
 jieba.setLogLevel(60)
 TEXTS = Path(__file__).parents[2] / "data" / "corpus" / "reviews.txt"
