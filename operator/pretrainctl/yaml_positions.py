@@ -20,7 +20,11 @@ FieldPath = tuple[str | int, ...]
 MAX_NODES = 100_000
 """Aliases included: a manifest that expands to more is refused, not read into memory."""
 
+MAX_DEPTH = 100
+"""Levels of nesting; a PretrainJob with a pod template has about 20."""
+
 _MERGE = f"{TAG_PREFIX}merge"
+_TOO_DEEP = f"the document is nested more than {MAX_DEPTH} levels deep"
 _SCALAR_TAGS = frozenset(f"{TAG_PREFIX}{name}" for name in ("null", "bool", "int", "float", "str"))
 
 
@@ -93,6 +97,8 @@ def read_documents(text: str) -> Iterator[YamlDocument]:
             _position_of_offset(text, error.position),
             f"not YAML: the character U+{error.character:04X} is not allowed",
         ) from error
+    except RecursionError as error:
+        raise NotYamlError(Position(1, 1), _TOO_DEEP) from error
 
 
 def _position_of_offset(text: str, offset: int) -> Position:
@@ -135,6 +141,8 @@ class _Reader:
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise NotYamlError(_start(node), f"the document has more than {MAX_NODES:,} values")
+        if len(self.open_nodes) > MAX_DEPTH:
+            raise NotYamlError(_start(node), _TOO_DEEP)
         if id(node) in self.open_nodes:
             raise NotYamlError(_start(node), "an alias stands inside of what it refers to")
         self.open_nodes.add(id(node))
@@ -156,7 +164,7 @@ class _Reader:
         try:
             value = self.loader.construct_object(node)
             return _join_surrogates(value) if isinstance(value, str) else value
-        except ValueError:
+        except (ValueError, LookupError):
             kind = node.tag.removeprefix(TAG_PREFIX)
             self._problem(node, path, f"{node.value!r} is not a value of type {kind}")
             return None

@@ -73,7 +73,9 @@ class FailurePolicySpec(ApiModel):
     )
     hang: HangSpec = HangSpec()
     backoff: BackoffSpec = BackoffSpec()
-    quarantine: QuarantineSpec = QuarantineSpec()
+    quarantine: QuarantineSpec | None = Field(
+        None, description="Keeping out nodes on which ranks fail; none when left out."
+    )
     rendezvous_timeout_seconds: Annotated[Seconds, Field(ge=1)] = Field(
         600, description="How long ranks wait for each other at the start of an attempt."
     )

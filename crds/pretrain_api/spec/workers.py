@@ -33,7 +33,7 @@ class WorkersSpec(ApiModel):
     """`replicas` pods of `processesPerWorker` ranks each."""
 
     replicas: Annotated[int, Field(ge=1, le=4096)] = Field(
-        1, description="Pods; kubectl scale changes it, the global batch stays."
+        1, description="Pods. Can be changed (kubectl scale) until training begins."
     )
     processes_per_worker: Annotated[int, Field(ge=1, le=64)] = Field(
         1, description="Ranks of a pod, one for each of its devices."

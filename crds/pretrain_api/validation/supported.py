@@ -162,6 +162,11 @@ TABLE: tuple[Unsupported, ...] = (
         "export.push", said, "exports are not uploaded to a hub yet; take them from the storage"
     ),
     Unsupported(
+        "failurePolicy.quarantine",
+        is_other_than(),
+        "nodes are not kept out yet; use nodeSelector or a taint for a bad one",
+    ),
+    Unsupported(
         "scheduling.queueName", said, "jobs are not queued yet; leave it out to start at once"
     ),
     Unsupported(

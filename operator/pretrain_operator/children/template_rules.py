@@ -61,7 +61,10 @@ def _template_problems(template: dict[str, Any]) -> Iterator[Problem]:
 
 def _metadata_problems(metadata: dict[str, Any]) -> Iterator[Problem]:
     yield from _unknown_fields(metadata, known=("labels", "annotations"))
-    for name in metadata.get("labels") or {}:
+    for field in ("labels", "annotations"):
+        yield from _not_strings(metadata, field)
+    labels = metadata.get("labels")
+    for name in labels if isinstance(labels, dict) else ():
         if str(name).startswith(OWNED_LABELS):
             yield Problem(("labels", name), "is a label of the operator's own; leave it out")
 
@@ -73,18 +76,24 @@ def _pod_problems(pod: dict[str, Any]) -> Iterator[Problem]:
     for name in POD_LISTS:
         yield from _malformed_entries(pod, name)
     for index, volume in _entries(pod, "volumes"):
-        if volume.get("name") in OWNED_VOLUMES:
+        if str(volume.get("name")) in OWNED_VOLUMES:
             yield Problem(("volumes", index, "name"), "is a volume of the stage's own; rename it")
-    for index, container in _entries(pod, "containers"):
-        if container.get("name") == CONTAINER:
-            found = _container_problems(container)
-            yield from (problem.under("containers", index) for problem in found)
+    for field in CONTAINER_LISTS:
+        for index, container in _entries(pod, field):
+            found = _container_problems(container, is_ours=container.get("name") == CONTAINER)
+            yield from (problem.under(field, index) for problem in found)
 
 
-def _container_problems(container: dict[str, Any]) -> Iterator[Problem]:
-    yield from _owned_fields(container, OWNED_CONTAINER_FIELDS)
+def _container_problems(container: dict[str, Any], *, is_ours: bool) -> Iterator[Problem]:
+    """Every container's lists must be such that they can be merged; ours has its own rules too."""
     for name in CONTAINER_FIELDS:
         yield from _malformed_entries(container, name)
+    if is_ours:
+        yield from _stage_container_problems(container)
+
+
+def _stage_container_problems(container: dict[str, Any]) -> Iterator[Problem]:
+    yield from _owned_fields(container, OWNED_CONTAINER_FIELDS)
     for index, variable in _entries(container, "env"):
         if OWNED_ENVIRONMENT.fullmatch(str(variable.get("name"))):
             message = f"{variable['name']} is owned by the rendezvous; leave it out"
@@ -107,6 +116,17 @@ def _unknown_fields(value: dict[str, Any], *, known: tuple[str, str]) -> Iterato
             yield Problem((name,), f"cannot be set here; expected {' or '.join(known)}")
 
 
+def _not_strings(value: dict[str, Any], name: str) -> Iterator[Problem]:
+    """What Kubernetes would not take as a map of strings, or would take for no map at all."""
+    strings = value.get(name, {})
+    if not isinstance(strings, dict):
+        yield Problem((name,), "must be an object of strings; leave it out to set none")
+        return
+    for key, entry in strings.items():
+        if not isinstance(entry, str):
+            yield Problem((name, key), "must be a string: put it into quotation marks")
+
+
 def _malformed_entries(value: dict[str, Any], name: str) -> Iterator[Problem]:
     entries = value.get(name, [])
     if not isinstance(entries, list):
@@ -114,7 +134,7 @@ def _malformed_entries(value: dict[str, Any], name: str) -> Iterator[Problem]:
         return
     key = REPLACED_BY.get(name, "name")
     for index, entry in enumerate(entries):
-        if not isinstance(entry, dict) or key not in entry:
+        if not isinstance(entry, dict) or not isinstance(entry.get(key), str | int):
             yield Problem((name, index), f"must be an object with the field {key}")
 
 

@@ -44,6 +44,7 @@ from pretrain_operator.plan.refused import (
     with_refused_pods,
     with_standing_denial,
 )
+from pretrain_operator.plan.resizing import resize_problems
 from pretrain_operator.plan.retries import end_attempt
 from pretrain_operator.plan.running import is_live, with_begun_stage, with_completed_stage
 from pretrain_operator.plan.stages import current_stage, initial_stages
@@ -85,7 +86,7 @@ def _problems(turn: Turn) -> list[Problem]:
     """A spec that was accepted is not judged again, lest a newer operator end a running job."""
     if is_accepted(turn.job):
         return storage_problems(turn.job, turn.settings)
-    return find_problems(turn.job, turn.settings)
+    return [*find_problems(turn.job, turn.settings), *resize_problems(turn)]
 
 
 def _advance(turn: Turn, draft: Draft) -> Draft:

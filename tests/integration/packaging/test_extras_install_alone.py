@@ -62,7 +62,17 @@ def installed(python: Path) -> set[str]:
             ],
             {"torch", "transformers", "deepspeed"},
         ),
-        ("cli", ["pretrain_api", "pretrain_operator", "pretrainctl"], {"torch", "deepspeed"}),
+        (
+            "cli",
+            [
+                "pretrain_api",
+                "pretrain_operator.plan",
+                "pretrain_operator.observe",
+                "pretrain_operator.children",
+                "pretrainctl",
+            ],
+            {"torch", "deepspeed", "kopf", "kubernetes"},
+        ),
     ],
 )
 def test_an_extra_imports_all_its_modules_without_the_heavy_packages(

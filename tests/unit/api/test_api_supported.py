@@ -46,6 +46,7 @@ REFUSED: dict[str, Any] = {
     "workers.network.ncclProfile": "efa",
     "evaluation.tasks.*.type": {"tasks": [{**TASK, "type": "questionAnswering"}]},
     "export.push": {"repo": "a/b", "tokenSecret": "hub"},
+    "failurePolicy.quarantine": {"failures": 1},
     "scheduling.queueName": "research",
     "scheduling.gang": "volcano",
 }

@@ -214,6 +214,19 @@ CONTAINER = f"{ROOT}.spec.containers[0]"
             {"metadata": {"labels": {"pretrain.dev/job": "x"}}},
             f"{ROOT}.metadata.labels.pretrain.dev/job",
         ),
+        ({"metadata": {"labels": None}}, f"{ROOT}.metadata.labels"),
+        ({"metadata": {"labels": 5}}, f"{ROOT}.metadata.labels"),
+        ({"metadata": {"annotations": {"a": 1}}}, f"{ROOT}.metadata.annotations.a"),
+        ({"spec": {"volumes": [{"name": ["a"]}]}}, f"{ROOT}.spec.volumes[0]"),
+        ({"spec": {"containers": [{"name": {"a": 1}}]}}, f"{ROOT}.spec.containers[0]"),
+        (
+            {"spec": {"containers": [{"name": "side", "env": [1]}]}},
+            f"{ROOT}.spec.containers[0].env[0]",
+        ),
+        (
+            {"spec": {"initContainers": [{"name": "first", "ports": [{"a": 1}]}]}},
+            f"{ROOT}.spec.initContainers[0].ports[0]",
+        ),
     ],
 )
 def test_a_template_may_not_set_what_the_operator_owns(template: dict[str, Any], path: str) -> None:

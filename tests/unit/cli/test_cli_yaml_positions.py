@@ -102,6 +102,19 @@ def test_a_tag_that_json_cannot_have_is_a_problem() -> None:
     ]
 
 
+@pytest.mark.parametrize("text", ["!!bool maybe", "!!int ''", "!!float ''", "!!int x"])
+def test_a_tag_whose_value_is_none_of_its_kind_is_a_problem(text: str) -> None:
+    (document,) = read_documents(f"a: {text}")
+    assert document.data == {"a": None}
+    assert [str(problem.path[0]) for problem in document.problems] == ["a"]
+
+
+@pytest.mark.parametrize("text", ["[" * 3000, "{a: " * 3000, "[" * 200 + "]" * 200])
+def test_a_document_that_is_nested_too_deeply_is_refused(text: str) -> None:
+    with pytest.raises(NotYamlError, match="nested more than 100 levels"):
+        list(read_documents(f"a: {text}"))
+
+
 def test_a_character_that_is_escaped_as_two_halves_is_one_and_half_of_one_is_a_problem() -> None:
     assert read(r'a: "\ud83d\ude00"').data == {"a": "😀"}
     (problem,) = read(r'a: "\ud83d"').problems

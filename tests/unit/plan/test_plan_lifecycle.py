@@ -192,6 +192,38 @@ def test_a_bad_edit_does_not_end_what_runs_and_a_good_one_mends_it() -> None:
     assert sim.child("train").attempt == 1
 
 
+def test_another_number_of_workers_is_refused_once_training_has_begun() -> None:
+    sim = training()
+    workers = sim.job.spec.workers
+
+    sim.edit(workers=workers.model_copy(update={"replicas": 4}))
+    sim.settle()
+
+    assert sim.condition("Accepted").status == "False"
+    assert "set it back to 2" in sim.condition("Accepted").message
+    assert sim.phase() is Phase.TRAINING
+    sim.fail_pod("train", 1, exit_code=71)
+    sim.wait(60)
+    assert sim.phase() is Phase.PENDING
+    assert "spec.workers.replicas" in sim.job.status.blocked_by
+
+    sim.edit(workers=workers)
+    sim.settle()
+    assert sim.child("train").attempt == 1
+
+
+def test_the_number_of_workers_is_free_until_training_begins() -> None:
+    sim = Simulation(make_job())
+    sim.until("preprocess")
+
+    sim.edit(workers=sim.job.spec.workers.model_copy(update={"replicas": 4}))
+    sim.until("train")
+
+    assert sim.condition("Accepted").status == "True"
+    assert sim.child("train").completions == 4
+    assert sim.stage("train").total == 4
+
+
 def test_a_transition_time_moves_only_with_its_status() -> None:
     sim = training()
     before = sim.condition("Running")
