@@ -50,8 +50,9 @@ generate: setup ## Renew the CRD and the reference from the models
 	@$(BIN)/python -m tools.telemetry
 
 .PHONY: bench
-bench: setup ## Figures as a table and build/bench.json (CORPUS=FILE for your own text)
-	@$(BIN)/python -m benchmarks $(if $(CORPUS),--corpus $(CORPUS))
+bench: setup ## Figures as a table and build/bench.json (ONLY=operator, CORPUS=FILE, JOBS=N)
+	@PYTHONPATH=tests:tests/support $(BIN)/python -m benchmarks $(ONLY) \
+		$(if $(CORPUS),--corpus $(CORPUS)) $(if $(JOBS),--jobs $(JOBS))
 
 .PHONY: kill-demo
 kill-demo: setup ## The quickstart job, killed at ten random moments, against one left alone

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pretrain_api.problems import Problem
+from pretrain_api.resolve import architecture_of
 from pretrain_api.spec import PretrainJobSpec
 
 
@@ -36,6 +37,25 @@ def tokenizer_has_one_origin(spec: PretrainJobSpec) -> Iterator[Problem]:
     """Refuse a tokenizer that is to be loaded and trained."""
     if spec.tokenizer.uri is not None and spec.tokenizer.train is not None:
         yield Problem(("tokenizer",), "has uri and train; load a tokenizer or train one, not both")
+
+
+def tokenizer_fits_the_architecture(spec: PretrainJobSpec) -> Iterator[Problem]:
+    """Refuse to train a tokenizer that the architecture's own class could not hold."""
+    architecture, train = architecture_of(spec), spec.tokenizer.train
+    if architecture is None or train is None or spec.tokenizer.uri is not None:
+        return
+    if architecture.objective == "clm" and train.algorithm in {"wordpiece", "unigram"}:
+        yield Problem(
+            ("tokenizer", "train", "algorithm"),
+            f"{train.algorithm} needs a token for unknown text, which tokenizers of "
+            f"{architecture.name} do not have; use byteLevelBpe",
+        )
+    if architecture.name == "qwen2" and train.lowercase:
+        yield Problem(
+            ("tokenizer", "train", "lowercase"),
+            "true would be lost: transformers loads every tokenizer of qwen2 as one that keeps "
+            "case; leave it out",
+        )
 
 
 def user_dictionary_is_used(spec: PretrainJobSpec) -> Iterator[Problem]:
@@ -76,6 +96,7 @@ RULES = (
     corpus_has_one_origin,
     cleaning_keeps_something,
     tokenizer_has_one_origin,
+    tokenizer_fits_the_architecture,
     user_dictionary_is_used,
     task_names_differ,
     task_lists_have_no_repeats,

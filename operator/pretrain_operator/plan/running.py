@@ -14,11 +14,18 @@ from pretrain_operator.plan.stages import with_artifacts
 
 
 def is_live(job: ObservedJob) -> bool:
-    """Whether an attempt runs: all of a gang, rank 0 included, or any pod of another stage."""
-    running = {pod.index for pod in job.pods if pod.phase == "Running" and not pod.deleting}
+    """Whether an attempt runs: all of a gang, rank 0 included, or any pod of another stage.
+
+    Pods that have succeeded count: the attempt is over only once its Job says so.
+    """
+    there = {
+        pod.index
+        for pod in job.pods
+        if pod.phase == "Succeeded" or (pod.phase == "Running" and not pod.deleting)
+    }
     if job.stage == "train":
-        return 0 in running and not missing_pods(job)
-    return bool(running) or job.succeeded > 0
+        return 0 in there and not missing_pods(job)
+    return bool(there) or job.succeeded > 0
 
 
 def missing_pods(job: ObservedJob) -> list[int]:

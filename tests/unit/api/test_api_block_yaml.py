@@ -12,6 +12,7 @@ scalars = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allo
 values = st.recursive(
     scalars.filter(lambda value: value not in (float("inf"), float("-inf"))),
     lambda children: st.lists(children) | st.dictionaries(st.text(max_size=50), children),
+    max_leaves=20,
 )
 
 

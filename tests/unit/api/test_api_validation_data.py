@@ -21,6 +21,33 @@ def test_a_tokenizer_has_one_origin() -> None:
     assert "not both" in found("tokenizer", tokenizer={"uri": "a", "train": {}})
 
 
+@pytest.mark.parametrize(
+    ("architecture", "field", "value", "words"),
+    [
+        ("gpt2", "algorithm", "unigram", "unigram needs a token for unknown text"),
+        ("qwen2", "algorithm", "wordpiece", "tokenizers of qwen2 do not have; use byteLevelBpe"),
+        ("qwen2", "lowercase", True, "keeps case"),
+    ],
+)
+def test_a_tokenizer_that_the_architecture_cannot_hold_is_refused(
+    architecture: str, field: str, value: Any, words: str
+) -> None:
+    model = {"architecture": architecture}
+    tokenizer = {"train": {field: value}}
+    assert words in found("tokenizer", "train", field, model=model, tokenizer=tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "algorithm"),
+    [("bert", "unigram"), ("roberta", "wordpiece"), ("gpt2", "byteLevelBpe")],
+)
+def test_other_algorithms_than_the_usual_ones_may_be_trained(
+    architecture: str, algorithm: str
+) -> None:
+    tokenizer = {"train": {"algorithm": algorithm, "lowercase": False}}
+    assert problems(model={"architecture": architecture}, tokenizer=tokenizer) == []
+
+
 def test_bounds_that_no_document_meets_are_refused() -> None:
     cleaning = {"minCharacters": 10, "maxCharacters": 9}
     corpus = {"sources": [{"uri": "a"}], "cleaning": cleaning}

@@ -52,6 +52,21 @@ def test_the_phase_names_the_stage_only_while_its_pods_run() -> None:
     assert sim.phase() is Phase.PREPROCESSING
 
 
+def test_the_phase_stays_while_the_job_of_pods_that_are_done_is_not_complete_yet() -> None:
+    sim = Simulation(make_job())
+    for stage, phase in (("tokenizer", Phase.TOKENIZING), ("train", Phase.TRAINING)):
+        sim.until(stage)
+        writes = sim.writes
+
+        for pod in sim.child(stage).pods:
+            sim.change_pod(stage, pod.index, phase="Succeeded", exit_code=0)
+            sim.settle()
+
+        assert sim.phase() is phase
+        assert sim.condition("Running").status == "True"
+        assert sim.writes - writes <= len(sim.child(stage).pods)
+
+
 def test_training_is_no_phase_without_a_live_rank_0() -> None:
     sim = Simulation(make_job())
     sim.until("train")
