@@ -62,7 +62,9 @@ def _best(logits_V: torch.Tensor, tokenizer: Any, count: int) -> list[Prediction
 def _load(directory: Path) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForMaskedLM, AutoTokenizer
+    from transformers.utils import logging as transformers_logging
 
+    transformers_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     model = AutoModelForMaskedLM.from_pretrained(directory, dtype=torch.float32)
     return model.eval(), AutoTokenizer.from_pretrained(directory)
 
