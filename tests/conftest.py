@@ -6,6 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 LEVELS = ("unit", "integration", "api", "cluster")
+CLUSTER_SECONDS = 1800
+"""For a test with all that it prepares: whole jobs run in it, on two busy cores."""
 
 settings.register_profile(
     "repeatable",

@@ -13,7 +13,7 @@ import yaml
 KIND = "pretrainjobs.pretrain.dev"
 STAGE_LABEL = "pretrain.dev/stage"
 JOB_LABEL = "pretrain.dev/job"
-PATIENCE_SECONDS = 420.0
+PATIENCE_SECONDS = 900.0
 """Far more than any wait takes on a busy machine."""
 
 POLL_SECONDS = 0.5
