@@ -13,7 +13,7 @@ from bed.cluster import Bed
 from pretrain_testing.chart import Chart
 from pretrain_testing.operator_process import OperatorProcess
 from pretrain_testing.played_pods import PlayedJob
-from pretrain_testing.stored_jobs import CRD_FILE
+from pretrain_testing.stored_jobs import CRD_FILE, wait_until_served
 
 Start = Callable[..., OperatorProcess]
 PLACEHOLDER = "namespace-of-the-test"
@@ -21,10 +21,10 @@ IDENTITY = ("ServiceAccount", "Role", "RoleBinding")
 
 
 @pytest.fixture(scope="session")
-def crd(bed: Bed) -> None:
+def crd(bed: Bed, kubernetes_client: Any) -> None:
     """The CRD, taken by the API server."""
     bed.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={CRD_FILE}")
-    bed.kubectl("wait", "--for=condition=Established", "crd/pretrainjobs.pretrain.dev")
+    wait_until_served(kubernetes_client)
 
 
 @pytest.fixture(scope="session")

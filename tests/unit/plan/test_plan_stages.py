@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pretrain_api.reports import StageProgress, StageResult
+from pretrain_api.reports import StageName, StageProgress, StageResult
 from pretrain_api.status import Phase
 from pretrain_operator.observed import Observed, Settings
 from pretrain_testing.plan_simulator import (
@@ -54,7 +54,8 @@ def test_the_phase_names_the_stage_only_while_its_pods_run() -> None:
 
 def test_the_phase_stays_while_the_job_of_pods_that_are_done_is_not_complete_yet() -> None:
     sim = Simulation(make_job())
-    for stage, phase in (("tokenizer", Phase.TOKENIZING), ("train", Phase.TRAINING)):
+    phases: dict[StageName, Phase] = {"tokenizer": Phase.TOKENIZING, "train": Phase.TRAINING}
+    for stage, phase in phases.items():
         sim.until(stage)
         writes = sim.writes
 
