@@ -73,6 +73,19 @@ class WorkersStatus(ApiModel):
     selector: str = Field("", description="Label selector of the worker pods.")
 
 
+class SuspectNode(ApiModel):
+    """A node on which ranks of this job failed through no fault of the job's own."""
+
+    name: Annotated[str, Field(max_length=253)] = Field(description="The node.")
+    failures: int = Field(0, description="Attempts that it ended.")
+    kept_out_until: AwareDatetime | None = Field(
+        None, description="Until when new attempts avoid it; not kept out when left out."
+    )
+    message: Annotated[str, Field(max_length=1024)] = Field(
+        "", description="What was last seen of it."
+    )
+
+
 class GoodputStatus(ApiModel):
     """Seconds by category over all attempts, and the useful share."""
 
@@ -121,6 +134,9 @@ class PretrainJobStatus(ApiModel):
     )
     goodput: GoodputStatus | None = None
     workers: WorkersStatus = WorkersStatus()
+    suspect_nodes: Annotated[list[SuspectNode], Field(max_length=64)] = Field(
+        [], description="Nodes that ended attempts, the last one last."
+    )
     metrics: Annotated[dict[str, float], Field(max_length=256)] = Field(
         {}, description="Evaluation results, such as sentiment/pretrained/accuracy/mean."
     )

@@ -54,10 +54,10 @@ class BackoffSpec(ApiModel):
 
 
 class QuarantineSpec(ApiModel):
-    """A node that fails a rank this often is kept out for a time."""
+    """A node that fails a rank this often is kept out, for a time and while others have room."""
 
-    failures: Annotated[int, Field(ge=1, le=100)] = Field(
-        2, description="Failures of ranks on one node that keep it out."
+    failures: Annotated[int, Field(ge=0, le=100)] = Field(
+        2, description="Failures of ranks on one node that keep it out; 0 keeps none out."
     )
     duration_seconds: Seconds = Field(3600, description="How long it is kept out.")
 
@@ -73,9 +73,7 @@ class FailurePolicySpec(ApiModel):
     )
     hang: HangSpec = HangSpec()
     backoff: BackoffSpec = BackoffSpec()
-    quarantine: QuarantineSpec | None = Field(
-        None, description="Keeping out nodes on which ranks fail; none when left out."
-    )
+    quarantine: QuarantineSpec = QuarantineSpec()
     rendezvous_timeout_seconds: Annotated[Seconds, Field(ge=1)] = Field(
         600, description="How long ranks wait for each other at the start of an attempt."
     )

@@ -23,9 +23,12 @@ class NetworkSpec(ApiModel):
     """Opt-in access to fast networks."""
 
     host_network: bool = Field(False, description="Pods use their node's network.")
-    rdma_resources: QuantityMap = Field({}, description="RDMA devices of a worker.")
+    rdma_resources: QuantityMap = Field(
+        {}, description="RDMA devices of a worker, such as rdma/hca: 1 or vpc.amazonaws.com/efa: 4."
+    )
     nccl_profile: Literal["none", "ethernet", "infiniband", "efa"] = Field(
-        "none", description="NCCL settings for a kind of network."
+        "none",
+        description="The network that NCCL must use; none lets it choose, and fall back.",
     )
 
 

@@ -144,27 +144,12 @@ TABLE: tuple[Unsupported, ...] = (
     Unsupported("training.hooks.collate", said, "hooks are not called yet"),
     Unsupported("training.hooks.loss", said, "hooks are not called yet"),
     Unsupported(
-        "workers.network.rdmaResources",
-        said,
-        "pods do not ask for RDMA devices yet; leave it out",
-    ),
-    Unsupported(
-        "workers.network.ncclProfile",
-        is_other_than("none"),
-        "NCCL is not tuned by profile yet; set its variables in workers.podTemplate",
-    ),
-    Unsupported(
         "evaluation.tasks.*.type",
         is_other_than("sequenceClassification"),
         "sequenceClassification is the one that runs",
     ),
     Unsupported(
         "export.push", said, "exports are not uploaded to a hub yet; take them from the storage"
-    ),
-    Unsupported(
-        "failurePolicy.quarantine",
-        is_other_than(),
-        "nodes are not kept out yet; use nodeSelector or a taint for a bad one",
     ),
     Unsupported(
         "scheduling.queueName", said, "jobs are not queued yet; leave it out to start at once"

@@ -34,7 +34,7 @@ class Attempt:
 
     `job.spec` is resolved, with absolute URIs and its storage set (`children.resolved`).
     `completions` is the number of slices of a preprocess attempt, of workers of a train attempt,
-    and 1 elsewhere.
+    and 1 elsewhere. No pod is placed on a node of `avoided_nodes`.
     """
 
     job: PretrainJob
@@ -44,6 +44,7 @@ class Attempt:
     artifacts: Mapping[StageName, StageArtifact]
     storage: StorageSpec
     settings: Settings
+    avoided_nodes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

@@ -24,6 +24,17 @@ _TRAINING = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """A shared rendezvous store would leave a restarted worker with a stale address."""
 
 
+_NCCL: dict[str, dict[str, str]] = {
+    "none": {},
+    "ethernet": {"NCCL_NET": "Socket"},
+    "infiniband": {"NCCL_NET": "IB"},
+    "efa": {"NCCL_NET": "AWS Libfabric", "FI_PROVIDER": "efa", "FI_EFA_USE_DEVICE_RDMA": "1"},
+}
+"""By profile, from NCCL's list of environment variables and that of the aws-ofi-nccl plugin, which
+an image for efa has to hold. A network that is named and not there is an error; left to choose,
+NCCL would fall back to a slower one without a word."""
+
+
 def stage_environment(attempt: Attempt) -> list[EnvVar]:
     """Plain names and values; the completion index is added by Kubernetes itself."""
     port = attempt.progress_port
@@ -36,7 +47,7 @@ def stage_environment(attempt: Attempt) -> list[EnvVar]:
         "TMPDIR": TEMPORARY_PATH,
         "OMP_NUM_THREADS": str(attempt.job.spec.workers.threads_per_process),
         **_storage(attempt.storage),
-        **(_TRAINING if attempt.stage == "train" else {}),
+        **(_training(attempt) if attempt.stage == "train" else {}),
     }
     return [{"name": name, "value": value} for name, value in values.items()]
 
@@ -46,6 +57,11 @@ def credentials(storage: StorageSpec) -> list[dict[str, dict[str, str]]]:
     if storage.credentials_secret is None:
         return []
     return [{"secretRef": {"name": storage.credentials_secret}}]
+
+
+def _training(attempt: Attempt) -> dict[str, str]:
+    """A pod template may set NCCL's and libfabric's own names otherwise."""
+    return {**_TRAINING, **_NCCL[attempt.job.spec.workers.network.nccl_profile]}
 
 
 def _storage(storage: StorageSpec) -> dict[str, str]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pretrain_operator.children.attempt import Attempt
 from pretrain_operator.children.names import attempt_selector
+
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_placement(attempt: Attempt) -> dict[str, Any]:
@@ -18,6 +21,23 @@ def pod_placement(attempt: Attempt) -> dict[str, Any]:
         "affinity": _nearness(attempt),
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def away_from(nodes: Sequence[str], affinity: dict[str, Any]) -> dict[str, Any]:
+    """An affinity that admits none of some nodes, beside what it demands already.
+
+    Terms of a node selector are alternatives, so each of them gets the demand; a requirement on a
+    field takes one value (core/v1 NodeSelectorTerm).
+    """
+    away = [{"key": "metadata.name", "operator": "NotIn", "values": [node]} for node in nodes]
+    node_affinity = affinity.get("nodeAffinity") or {}
+    required = node_affinity.get(_REQUIRED) or {}
+    terms = [
+        {**term, "matchFields": [*(term.get("matchFields") or []), *away]}
+        for term in required.get("nodeSelectorTerms") or [{}]
+    ]
+    selector = {**required, "nodeSelectorTerms": terms}
+    return {**affinity, "nodeAffinity": {**node_affinity, _REQUIRED: selector}}
 
 
 def _nearness(attempt: Attempt) -> dict[str, Any]:

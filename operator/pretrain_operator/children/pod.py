@@ -15,7 +15,7 @@ from pretrain_operator.children.environment import (
 )
 from pretrain_operator.children.metadata import labels_of
 from pretrain_operator.children.names import CONTAINER
-from pretrain_operator.children.placement import pod_placement
+from pretrain_operator.children.placement import away_from, pod_placement
 from pretrain_operator.children.pod_template import GRACE_FIELD, merge_template
 from pretrain_operator.children.resources import container_resources
 from pretrain_operator.children.security import container_security, pod_security
@@ -41,7 +41,12 @@ def build_pod_template(attempt: Attempt) -> dict[str, Any]:
         "metadata": {"labels": _labels(attempt)},
         "spec": _pod_spec(attempt),
     }
-    return merge_template(template, _user_template(attempt.job.spec, attempt.stage))
+    merged = merge_template(template, _user_template(attempt.job.spec, attempt.stage))
+    if not attempt.avoided_nodes:
+        return merged
+    spec = merged["spec"]
+    affinity = away_from(attempt.avoided_nodes, spec.get("affinity") or {})
+    return {**merged, "spec": {**spec, "affinity": affinity}}
 
 
 def grace_seconds(spec: PretrainJobSpec, stage: StageName) -> int:

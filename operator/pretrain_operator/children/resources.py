@@ -57,7 +57,9 @@ def _train(workers: WorkersSpec) -> dict[str, Any]:
         "cpu": ranks * workers.threads_per_process,
         "memory": f"{GIBIBYTES_PER_RANK * ranks}Gi",
     }
-    return with_defaults(workers.resources, ResourcesSpec(requests=amounts, limits=amounts))
+    rdma = workers.network.rdma_resources
+    defaults = ResourcesSpec(requests={**amounts, **rdma}, limits={**amounts, **rdma})
+    return with_defaults(workers.resources, defaults)
 
 
 def _without(amounts: QuantityMap, named: set[str]) -> QuantityMap:

@@ -110,6 +110,11 @@ class Draft:
         ]
         return self.with_status(stages=stages)
 
+    def with_next_attempt(self, stage: StageStatus, **changes: Any) -> Draft:
+        """The draft with a stage's current attempt given up for the next one."""
+        began = {"state": "Pending", "attempt": stage.attempt + 1, "succeeded": 0}
+        return self.with_stage(stage.name, **began, **changes)
+
     def with_event(self, type_: Literal["Normal", "Warning"], reason: str, text: str) -> Draft:
         """The draft with one more event."""
         event = Event(type=type_, reason=reason, message=text[:EVENT_LIMIT])

@@ -39,6 +39,7 @@ from pretrain_operator.plan.progress import (
     with_progress,
     with_workers,
 )
+from pretrain_operator.plan.quarantine import with_room
 from pretrain_operator.plan.refused import (
     with_refused_child,
     with_refused_pods,
@@ -138,7 +139,8 @@ def _watch(turn: Turn, draft: Draft, stage: StageStatus, alive: Alive) -> Draft:
     if denied is not None:
         return denied
     draft = with_progress(turn, draft, stage, alive.job).waking_at(alive.checked_at)
-    return with_blockage(turn, replace(draft, live=is_live(alive.job)), alive.job)
+    draft = with_blockage(turn, replace(draft, live=is_live(alive.job)), alive.job)
+    return with_room(turn, draft, stage, alive.job)
 
 
 def _settle(turn: Turn, draft: Draft, settling: Settling) -> Draft:

@@ -39,13 +39,17 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt, or one pod of it, ended; `retryable` is the report's own judgement."""
+    """Why an attempt, or one pod of it, ended; `retryable` is the report's own judgement.
+
+    `node` is where the pod ran that says so, empty where none does.
+    """
 
     cause: Cause
     sentence: str
     at: datetime | None = None
     retryable: bool = True
     weight: Weight = Weight.NOISE
+    node: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,7 @@ def classify_pod(pod: ObservedPod, *, stage: StageName, ranks_per_pod: int = 1) 
         at=pod.finished_at,
         retryable=retryable,
         weight=weight,
+        node=pod.node,
     )
 
 

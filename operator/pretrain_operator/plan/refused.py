@@ -95,14 +95,7 @@ def _sentence(what: str, stage: StageStatus, message: str) -> str:
 def _deny(draft: Draft, stage: StageStatus, sentence: str) -> Draft:
     """The next try has another number, so that it shares nothing with what is being deleted."""
     draft = draft.with_event("Warning", Cause.ADMISSION_DENIED.value, sentence)
-    draft = draft.with_stage(
-        stage.name,
-        state="Pending",
-        attempt=stage.attempt + 1,
-        succeeded=0,
-        message=sentence,
-        retry_time=None,
-    )
+    draft = draft.with_next_attempt(stage, message=sentence, retry_time=None)
     return _denied(draft, sentence)
 
 

@@ -10,6 +10,7 @@ from pretrain_api.status import PretrainJobStatus, StageStatus
 from pretrain_operator.plan.budgets import backoff, count_no_progress, exhausted
 from pretrain_operator.plan.decision import Draft, Verdict
 from pretrain_operator.plan.pod_failures import Failure
+from pretrain_operator.plan.quarantine import with_suspect_node
 
 
 def end_attempt(
@@ -55,13 +56,9 @@ def _retry(
         outlook=f"Attempt {stage.attempt + 1} follows after {wait.total_seconds():g} s.",
     )
     draft = draft.with_status(restarts={**draft.status.restarts, name: restart})
-    return draft.waking_at(retry_time).with_stage(
-        stage.name,
-        state="Pending",
-        attempt=stage.attempt + 1,
-        succeeded=0,
-        message=failure.sentence,
-        retry_time=retry_time,
+    draft = with_suspect_node(draft, stage, failure, policy=policy.quarantine, now=now)
+    return draft.waking_at(retry_time).with_next_attempt(
+        stage, message=failure.sentence, retry_time=retry_time
     )
 
 

@@ -14,6 +14,7 @@ from pretrain_operator.children.resolved import resolved_job, storage_of
 from pretrain_operator.observed import Manifest, Observed
 from pretrain_operator.plan.decision import Draft, Turn
 from pretrain_operator.plan.failures import has_ended
+from pretrain_operator.plan.quarantine import kept_out
 from pretrain_operator.plan.stages import completions, known_artifacts
 
 
@@ -39,6 +40,7 @@ def _attempt(turn: Turn, draft: Draft, stage: StageStatus) -> Attempt:
         artifacts=known_artifacts(draft.status.stages),
         storage=storage_of(job, turn.settings),
         settings=turn.settings,
+        avoided_nodes=kept_out(draft.status, turn.now) if stage.name == "train" else (),
     )
 
 

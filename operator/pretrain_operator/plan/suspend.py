@@ -24,14 +24,7 @@ def begin_suspension(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
         draft = draft.with_event("Normal", "Suspended", "The job is suspended; its pods are ended.")
     if stage.state != "Running" and turn.attempt_of(stage) is None:
         return draft
-    return draft.with_stage(
-        stage.name,
-        state="Pending",
-        attempt=stage.attempt + 1,
-        succeeded=0,
-        message="",
-        retry_time=turn.now,
-    )
+    return draft.with_next_attempt(stage, message="", retry_time=turn.now)
 
 
 def end_suspension(turn: Turn, draft: Draft) -> Draft:

@@ -42,11 +42,8 @@ REFUSED: dict[str, Any] = {
     "training.hooks.model": "mine:model",
     "training.hooks.collate": "mine:collate",
     "training.hooks.loss": "mine:loss",
-    "workers.network.rdmaResources": {"rdma/hca": 1},
-    "workers.network.ncclProfile": "efa",
     "evaluation.tasks.*.type": {"tasks": [{**TASK, "type": "questionAnswering"}]},
     "export.push": {"repo": "a/b", "tokenSecret": "hub"},
-    "failurePolicy.quarantine": {"failures": 1},
     "scheduling.queueName": "research",
     "scheduling.gang": "volcano",
 }

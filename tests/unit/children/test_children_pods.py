@@ -17,6 +17,13 @@ DEFAULT = ResourcesSpec(
     requests={"cpu": "500m", "memory": "1Gi"}, limits={"cpu": "2", "memory": "4Gi"}
 )
 
+NCCL_NET_BY_HAND = {"name": "NCCL_NET", "value": "a plugin's"}
+
+
+def environment_of(pod: Manifest) -> dict[str, str]:
+    """Environment of the container that runs the stage."""
+    return {entry["name"]: entry["value"] for entry in pod["containers"][0]["env"]}
+
 
 def jobs_of(**spec: Any) -> dict[str, Manifest]:
     """The rendered Jobs by stage."""
@@ -47,6 +54,37 @@ def test_every_container_has_requests_and_limits() -> None:
         for container in (*pod["containers"], *pod.get("initContainers", [])):
             for side in ("requests", "limits"):
                 assert {"cpu", "memory"} <= container["resources"][side].keys()
+
+
+def test_a_worker_asks_for_its_rdma_devices_and_no_other_pod_does() -> None:
+    network = {"rdmaResources": {"vpc.amazonaws.com/efa": 4}}
+    pods = pods_of(workers={"replicas": 2, "network": network})
+
+    asking = {
+        stage: pod["containers"][0]["resources"]
+        for stage, pod in pods.items()
+        if "vpc.amazonaws.com/efa" in pod["containers"][0]["resources"]["limits"]
+    }
+    assert list(asking) == ["train"]
+    assert asking["train"]["limits"]["vpc.amazonaws.com/efa"] == "4"
+    assert asking["train"]["requests"]["vpc.amazonaws.com/efa"] == "4"
+    assert {"cpu", "memory"} <= asking["train"]["limits"].keys()
+
+
+@pytest.mark.parametrize(
+    ("profile", "network"),
+    [("none", None), ("ethernet", "Socket"), ("infiniband", "IB"), ("efa", "AWS Libfabric")],
+)
+def test_a_profile_names_the_network_of_nccl_unless_the_template_does(
+    profile: str, network: str | None
+) -> None:
+    template = {"spec": {"containers": [{"name": "main", "env": [NCCL_NET_BY_HAND]}]}}
+    workers = {"replicas": 2, "network": {"ncclProfile": profile}}
+
+    assert environment_of(pods_of(workers=workers)["train"]).get("NCCL_NET") == network
+    assert "NCCL_NET" not in environment_of(pods_of(workers=workers)["evaluate"])
+    by_hand = pods_of(workers={**workers, "podTemplate": template})["train"]
+    assert environment_of(by_hand)["NCCL_NET"] == NCCL_NET_BY_HAND["value"]
 
 
 def test_every_pod_is_restricted() -> None:
