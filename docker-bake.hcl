@@ -30,6 +30,11 @@ variable "BASE_DIGEST" {
   default = ""
 }
 
+# Where uv comes from, for builders that cannot reach its registry.
+variable "UV_IMAGE" {
+  default = "ghcr.io/astral-sh/uv:0.13.9"
+}
+
 function "named" {
   params = [image, suffix]
   result = ["${REGISTRY == "" ? "" : "${REGISTRY}/"}pretrain-operator/${image}:${TAG}${suffix}"]
@@ -44,6 +49,7 @@ target "common" {
   args = {
     BASE_IMAGE  = BASE_IMAGE
     BASE_DIGEST = BASE_DIGEST
+    UV_IMAGE    = UV_IMAGE
     VERSION     = VERSION
     REVISION    = REVISION
     SOURCE      = SOURCE

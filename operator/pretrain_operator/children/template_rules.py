@@ -6,6 +6,7 @@ Only the parts that merging reads are looked at; the API server judges the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import Any
 
 from pretrain_api.problems import Path, Problem
@@ -13,7 +14,9 @@ from pretrain_api.spec import PretrainJobSpec
 
 from pretrain_operator.children.environment import OWNED_ENVIRONMENT
 from pretrain_operator.children.names import CONTAINER
+from pretrain_operator.children.pod import METRICS_PORT_NAME
 from pretrain_operator.children.pod_template import CONTAINER_LISTS, GRACE_FIELD, REPLACED_BY
+from pretrain_operator.children.service import RENDEZVOUS_PORT_NAME
 from pretrain_operator.children.volumes import OWNED_MOUNTS, OWNED_VOLUMES
 
 OWNED_POD_FIELDS = {
@@ -32,6 +35,7 @@ OWNED_CONTAINER_FIELDS = {
     "restartPolicy": "is always that of the pod, Never",
 }
 OWNED_LABELS = ("pretrain.dev/", "batch.kubernetes.io/", "app.kubernetes.io/", "kueue.x-k8s.io/")
+OWNED_PORTS = (METRICS_PORT_NAME, RENDEZVOUS_PORT_NAME)
 POD_LISTS = (*CONTAINER_LISTS, "volumes", "imagePullSecrets", "hostAliases")
 CONTAINER_FIELDS = ("env", "volumeMounts", "ports")
 
@@ -71,8 +75,9 @@ def _metadata_problems(metadata: dict[str, Any]) -> Iterator[Problem]:
 
 def _pod_problems(pod: dict[str, Any]) -> Iterator[Problem]:
     yield from _owned_fields(pod, OWNED_POD_FIELDS)
-    if not isinstance(pod.get(GRACE_FIELD, 0), int):
-        yield Problem((GRACE_FIELD,), "must be a whole number of seconds")
+    grace = pod.get(GRACE_FIELD, 0)
+    if isinstance(grace, bool) or not isinstance(grace, int) or grace < 0:
+        yield Problem((GRACE_FIELD,), "must be a whole number of seconds, 0 or more")
     for name in POD_LISTS:
         yield from _malformed_entries(pod, name)
     for index, volume in _entries(pod, "volumes"):
@@ -99,9 +104,19 @@ def _stage_container_problems(container: dict[str, Any]) -> Iterator[Problem]:
             message = f"{variable['name']} is owned by the rendezvous; leave it out"
             yield Problem(("env", index, "name"), message)
     for index, mount in _entries(container, "volumeMounts"):
-        if str(mount.get("mountPath")).rstrip("/") in OWNED_MOUNTS:
-            message = "is a directory of the stage's own; mount it elsewhere"
+        if _hides_ours(str(mount.get("mountPath"))):
+            message = "holds a directory of the stage's own; mount it elsewhere"
             yield Problem(("volumeMounts", index, "mountPath"), message)
+    for index, port in _entries(container, "ports"):
+        if port.get("name") in OWNED_PORTS:
+            message = "is the name of a port of the stage's own; choose another"
+            yield Problem(("ports", index, "name"), message)
+
+
+def _hides_ours(mount_path: str) -> bool:
+    """Whether a mount would lie at or over what the stage reads and writes."""
+    path = PurePosixPath("/", mount_path)
+    return any(PurePosixPath(owned).is_relative_to(path) for owned in OWNED_MOUNTS)
 
 
 def _owned_fields(value: dict[str, Any], owned: dict[str, str]) -> Iterator[Problem]:

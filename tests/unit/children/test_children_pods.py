@@ -284,6 +284,18 @@ def test_a_template_may_not_set_what_the_operator_owns(template: dict[str, Any],
             {"volumeMounts": [{"name": "a", "mountPath": f"{SHARED_MEMORY_PATH}/"}]},
             f"{CONTAINER}.volumeMounts[0].mountPath",
         ),
+        (
+            {"volumeMounts": [{"name": "a", "mountPath": "/etc"}]},
+            f"{CONTAINER}.volumeMounts[0].mountPath",
+        ),
+        (
+            {"volumeMounts": [{"name": "a", "mountPath": "/"}]},
+            f"{CONTAINER}.volumeMounts[0].mountPath",
+        ),
+        (
+            {"ports": [{"name": "metrics", "containerPort": 80}]},
+            f"{CONTAINER}.ports[0].name",
+        ),
         ({"terminationMessagePath": "/x"}, f"{CONTAINER}.terminationMessagePath"),
     ],
 )
@@ -291,6 +303,21 @@ def test_a_template_may_not_set_what_the_stage_owns(container: dict[str, Any], p
     template = {"spec": {"containers": [{"name": "main", **container}]}}
 
     assert problem_paths(template) == [path]
+
+
+@pytest.mark.parametrize("grace", [-1, True, "60"])
+def test_a_grace_period_is_a_number_of_seconds(grace: object) -> None:
+    template = {"spec": {"terminationGracePeriodSeconds": grace}}
+
+    assert problem_paths(template) == [f"{ROOT}.spec.terminationGracePeriodSeconds"]
+
+
+def test_a_volume_may_lie_within_the_stage_s_own_temporary_directory() -> None:
+    mount = {"name": "cache", "mountPath": f"{TEMPORARY_PATH}/cache"}
+
+    assert (
+        problem_paths({"spec": {"containers": [{"name": "main", "volumeMounts": [mount]}]}}) == []
+    )
 
 
 def test_a_container_beside_the_stage_may_have_any_environment() -> None:

@@ -42,6 +42,12 @@ def test_images_are_built_with_the_uv_that_sets_up_the_checkout(containerfile: s
     assert f"ARG UV_IMAGE=ghcr.io/astral-sh/uv:{pinned[1]}\n" in containerfile
 
 
+def test_the_uv_of_the_bake_file_is_that_of_the_containerfiles(containerfile: str):
+    default = re.search(r"^ARG UV_IMAGE=(\S+)$", containerfile, re.MULTILINE)
+    assert default
+    assert f'default = "{default[1]}"' in (ROOT / "docker-bake.hcl").read_text()
+
+
 def test_dependencies_are_installed_before_the_code_is_there(containerfile: str):
     last_stage = containerfile.rpartition("\nFROM ")[2]
     assert last_stage.index("dependencies.sh") < last_stage.index("COPY --from=code")
