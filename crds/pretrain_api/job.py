@@ -16,7 +16,9 @@ class ObjectMeta(ApiModel):
 
     model_config = ConfigDict(extra="allow")
 
-    name: Annotated[str, Field(min_length=1, max_length=63)]
+    name: Annotated[str, Field(min_length=1, max_length=63)] = Field(
+        description="The job's name, which its pods carry too."
+    )
     namespace: Label = "default"
     uid: str = ""
     generation: int = 1
@@ -31,6 +33,6 @@ class PretrainJob(ApiModel):
 
     api_version: Literal["pretrain.dev/v1alpha1"]
     kind: Literal["PretrainJob"]
-    metadata: ObjectMeta
+    metadata: ObjectMeta = Field(description="The job's name, its namespace and its labels.")
     spec: PretrainJobSpec
     status: PretrainJobStatus = PretrainJobStatus()

@@ -31,7 +31,8 @@ def describe(tree: Node, data: Any, path: Path, kind: str) -> str:
         return _missing(node_at(tree, path))
     if kind == "extra_forbidden":
         return _unknown(node_at(tree, path[:-1]) or {}, str(path[-1]))
-    return f"expected {_expectation(node_at(tree, path) or {})}, found {_quote(_at(data, path))}"
+    node, found = node_at(tree, path) or {}, _at(data, path)
+    return f"expected {_expectation(node)}, found {_quote(found)}{_text_hint(node, found)}"
 
 
 def _missing(node: Node | None) -> str:
@@ -103,6 +104,12 @@ def _quote(value: Any) -> str:
 
 def _short(text: str) -> str:
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]}..."
+
+
+def _text_hint(node: Node, found: Any) -> str:
+    """Say how a name such as 2026 or on, which YAML takes for something else, becomes text."""
+    plain = isinstance(found, bool | int | float)
+    return " (put it in quotes to make it text)" if plain and node.get("type") == "string" else ""
 
 
 def _number_hint(text: str) -> str:

@@ -12,7 +12,9 @@ from typing import Annotated
 import typer
 
 from pretrainctl.commands.crd import crd
+from pretrainctl.commands.describe import describe
 from pretrainctl.commands.local import local
+from pretrainctl.commands.logs import logs
 from pretrainctl.commands.render import render
 from pretrainctl.commands.samples import samples
 from pretrainctl.commands.validate import validate
@@ -28,7 +30,10 @@ First steps:
 
 `pretrainctl local job.yaml --workdir run`
 
-Exit codes: 0 done, 1 the job failed, 2 usage or invalid input, 3 not found, 130 interrupted.
+On a cluster: `pretrainctl describe NAME`, `pretrainctl logs NAME`
+
+Exit codes: 0 done, 1 the job failed, 2 usage or invalid input, 3 not found, 4 no cluster answers,
+5 not allowed, 130 interrupted.
 """
 
 app = typer.Typer(
@@ -43,6 +48,8 @@ app = typer.Typer(
 app.command(epilog="Example: pretrainctl local job.yaml --workdir run --until preprocess")(local)
 app.command(epilog="Example: pretrainctl validate job.yaml && kubectl apply -f job.yaml")(validate)
 app.command(epilog="Example: pretrainctl render job.yaml --storage s3://models")(render)
+app.command(epilog="Example: pretrainctl describe quickstart -n team-a")(describe)
+app.command(epilog="Example: pretrainctl logs quickstart -n team-a --stage train --all -f")(logs)
 app.add_typer(samples)
 app.command(epilog="Example: pretrainctl crd | kubectl apply -f -")(crd)
 

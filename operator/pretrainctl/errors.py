@@ -30,7 +30,7 @@ class InvalidManifestError(InvalidError):
 
 
 class NotFoundError(CommandError):
-    """A file or sample that was named does not exist."""
+    """A file, sample, job or log that was named does not exist."""
 
     exit_code = ExitCode.NOT_FOUND
 
@@ -39,6 +39,18 @@ class JobFailedError(CommandError):
     """The job cannot go on."""
 
     exit_code = ExitCode.JOB_FAILED
+
+
+class UnreachableError(CommandError):
+    """No cluster answered, or it could not answer."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+class DeniedError(CommandError):
+    """The cluster does not know who asks, or does not let them."""
+
+    exit_code = ExitCode.DENIED
 
 
 class InterruptedRunError(CommandError):

@@ -18,10 +18,13 @@ class ExitCode(IntEnum):
     """Usage, a manifest, or a directory that cannot be used."""
 
     NOT_FOUND = 3
-    """A file, a sample or a job that was named does not exist."""
+    """A file, a sample, a job or a log that was named does not exist."""
 
     UNREACHABLE = 4
     """No cluster answered."""
+
+    DENIED = 5
+    """The cluster does not let this user look."""
 
     INTERRUPTED = 130
     """Stopped by Ctrl-C or SIGTERM; the same command goes on from there."""

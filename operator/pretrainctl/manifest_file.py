@@ -29,6 +29,8 @@ from pretrainctl.yaml_positions import (
 )
 
 STANDARD_INPUT = "-"
+NAME_PATH = ("metadata", "name")
+LIST_ADVICE = f"{KIND}s in a List are not read: put each into a document of its own, after ---"
 MAX_BYTES = 4 * 2**20
 """Larger files are no manifests: an API server takes objects of 1.5 MB at most."""
 
@@ -64,20 +66,23 @@ def read_manifest_file(path: str) -> ManifestFile:
     """
     file = "standard input" if path == STANDARD_INPUT else path
     data = _read_bytes(path)
-    jobs: list[PretrainJob] = []
+    named: list[tuple[PretrainJob, Position]] = []
     problems: list[Problem] = []
     others = 0
     try:
         for document in read_documents(decode_text(data)):
             if _is_ours(document.data):
                 job, found = _check(document, file)
-                jobs += [] if job is None else [job]
+                named += [] if job is None else [(job, document.position(NAME_PATH))]
                 problems += found
+            elif _holds_ours(document.data):
+                problems.append(Problem(file, document.position(("items",)), "items", LIST_ADVICE))
             else:
                 others += 1
     except NotYamlError as error:
         problems.append(Problem(file, error.position, "", str(error)))
-    problems += _duplicate_names(file, jobs)
+    problems += _duplicate_names(file, named)
+    jobs = [job for job, _ in named]
     if not jobs and not problems:
         problems.append(Problem(file, Position(1, 1), "", f"there is no {KIND} in this file"))
     return ManifestFile(file, tuple(jobs), others, tuple(sorted(problems)))
@@ -127,28 +132,44 @@ def _is_ours(data: Any) -> bool:
     return group == GROUP or data.get("kind") == KIND or "kind" not in data
 
 
-def _duplicate_names(file: str, jobs: Sequence[PretrainJob]) -> Iterator[Problem]:
-    seen: set[tuple[str, str]] = set()
-    for job in jobs:
+def _holds_ours(data: Any) -> bool:
+    """Whether it is a List, as kubectl prints several objects, with one of ours in it."""
+    if not isinstance(data, dict) or not str(data.get("kind")).endswith("List"):
+        return False
+    items = data.get("items")
+    return isinstance(items, list) and any(
+        isinstance(item, dict) and item.get("kind") == KIND for item in items
+    )
+
+
+def _duplicate_names(file: str, named: Sequence[tuple[PretrainJob, Position]]) -> Iterator[Problem]:
+    first: dict[tuple[str, str], Position] = {}
+    for job, position in named:
         key = (job.metadata.namespace, job.metadata.name)
-        if key in seen:
-            message = f"two {KIND}s of this file have the name {job.metadata.name!r}"
-            yield Problem(file, Position(1, 1), "metadata.name", message)
-        seen.add(key)
+        if key in first:
+            message = f"another {KIND}, in line {first[key].line}, has the name {key[1]!r} too"
+            yield Problem(file, position, "metadata.name", message)
+        first.setdefault(key, position)
 
 
 def _read_bytes(path: str) -> bytes:
+    data = _read_some(path)
+    if len(data) > MAX_BYTES:
+        what = "standard input" if path == STANDARD_INPUT else path
+        raise InvalidError(f"{what} is larger than {MAX_BYTES // 2**20} MiB: that is no manifest")
+    return data
+
+
+def _read_some(path: str) -> bytes:
+    """A byte more than a manifest may have, of a file that has more."""
     if path == STANDARD_INPUT:
-        return sys.stdin.buffer.read(MAX_BYTES)
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
     try:
         with Path(path).open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+            return stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise NotFoundError(f"{path} does not exist") from None
     except IsADirectoryError:
         raise InvalidError(f"{path} is a directory; name a file in it") from None
     except OSError as error:
         raise InvalidError(f"{path} cannot be read: {error.strerror}") from None
-    if len(data) > MAX_BYTES:
-        raise InvalidError(f"{path} is larger than {MAX_BYTES // 2**20} MiB: that is no manifest")
-    return data

@@ -28,9 +28,12 @@ def render(
     from pretrain_operator.observed import Settings
 
     from pretrainctl.manifest_file import read_jobs
+    from pretrainctl.storage_option import with_storage_uri
 
     children = []
     for job in read_jobs(file):
+        if storage is not None:
+            with_storage_uri(job, storage)
         if job.spec.storage is None and storage is None:
             print_note(
                 f"{job.metadata.name} names no storage: shown with {PLACEHOLDER_STORAGE}; "

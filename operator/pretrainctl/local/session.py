@@ -12,7 +12,6 @@ from uuid import uuid4
 
 from pretrain_api.job import PretrainJob
 from pretrain_api.reports import StageName
-from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.status import Phase
 from pretrain_operator.observed import Settings
 from rich.console import Console
@@ -28,6 +27,7 @@ from pretrainctl.local.view import open_view
 from pretrainctl.local.wakeups import Wakeups
 from pretrainctl.local.warden import Warden
 from pretrainctl.local.workdir import WorkDir, open_workdir
+from pretrainctl.storage_option import with_storage_uri
 
 NOTES: dict[Start, str] = {
     "new": "job {name} starts in {root}",
@@ -116,9 +116,7 @@ def with_storage(job: PretrainJob, storage: str | None) -> PretrainJob:
     if storage is None:
         return job
     uri = storage if "://" in storage else Path(storage).expanduser().resolve().as_uri()
-    old = job.spec.storage
-    new = StorageSpec(uri=uri) if old is None else old.model_copy(update={"uri": uri})
-    return job.model_copy(update={"spec": job.spec.model_copy(update={"storage": new})})
+    return with_storage_uri(job, uri)
 
 
 def now() -> datetime:

@@ -4,45 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pretrain_api.reports import STAGES
-from pretrainctl.app import main
+from pretrain_testing.command_line import Pretrainctl
 from pretrainctl.exit_codes import ExitCode
 from pretrainctl.output import error_console
 from pretrainctl.samples.manifests import list_samples
 from pretrainctl.yaml_positions import read_documents
 
 
-@dataclass(frozen=True)
-class Result:
-    code: int
-    out: str
-    err: str
-
-
-Pretrainctl = Callable[..., Result]
-ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-"""Colours, which some CI systems make typer write without a terminal."""
-
-
 @pytest.fixture
 def pretrainctl(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Pretrainctl:
-    def run(*arguments: str | Path) -> Result:
-        monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setattr(sys, "argv", ["pretrainctl", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        code = int(ended.value.code or 0)
-        return Result(code, ESCAPES.sub("", captured.out), ESCAPES.sub("", captured.err))
-
-    return run
+    return Pretrainctl(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -70,6 +48,7 @@ def test_exit_codes_are_stable() -> None:
         "INVALID": 2,
         "NOT_FOUND": 3,
         "UNREACHABLE": 4,
+        "DENIED": 5,
         "INTERRUPTED": 130,
     }
 
@@ -77,7 +56,7 @@ def test_exit_codes_are_stable() -> None:
 def test_help_lists_only_the_commands_that_there_are(pretrainctl: Pretrainctl) -> None:
     result = pretrainctl("--help")
     commands = re.findall(r"^│ (\w+) {2,}\w", result.out, re.MULTILINE)
-    assert commands == ["local", "validate", "render", "crd", "samples"]
+    assert commands == ["local", "validate", "render", "describe", "logs", "crd", "samples"]
     assert "First steps" in result.out
 
 
@@ -86,7 +65,9 @@ def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     assert error_console().no_color
 
 
-@pytest.mark.parametrize("command", ["local", "validate", "render", "crd", "samples data"])
+@pytest.mark.parametrize(
+    "command", ["local", "validate", "render", "describe", "logs", "crd", "samples data"]
+)
 def test_every_commands_help_has_an_example(pretrainctl: Pretrainctl, command: str) -> None:
     result = pretrainctl(*command.split(), "-h")
     assert result.code == 0
@@ -177,6 +158,16 @@ def test_a_job_without_storage_is_rendered_with_the_clusters_default(
     assert named.err == ""
 
 
+@pytest.mark.parametrize("uri", ["ftp://models", "models", "s3://"])
+@pytest.mark.parametrize("name", ["quickstart", "minimal"])
+def test_a_default_storage_that_no_stage_could_open_is_refused(
+    pretrainctl: Pretrainctl, name: str, uri: str
+) -> None:
+    result = pretrainctl("render", sample(name), "--storage", uri)
+    assert (result.code, result.out) == (ExitCode.INVALID, "")
+    assert result.err.startswith(f'pretrainctl: --storage: "{uri}"')
+
+
 def test_an_invalid_job_is_not_rendered(pretrainctl: Pretrainctl, bad: Path) -> None:
     result = pretrainctl("render", bad)
     assert (result.code, result.out) == (ExitCode.INVALID, "")
@@ -212,3 +203,11 @@ def test_a_sample_without_data_says_which_have_some(
     result = pretrainctl("samples", "data", "gpt2", "--to", tmp_path)
     assert result.code == ExitCode.NOT_FOUND
     assert "quickstart" in result.err
+
+
+def test_a_command_without_a_cluster_does_not_load_the_kubernetes_client() -> None:
+    program = "import sys, pretrainctl.app; print('kubernetes' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "False\n"

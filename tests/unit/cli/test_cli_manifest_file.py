@@ -127,9 +127,45 @@ def test_a_misspelt_group_is_not_taken_for_somebody_elses_object(file: Path) -> 
     assert any("apiVersion" in problem for problem in problems(file))
 
 
-def test_two_jobs_of_one_name_are_a_problem(file: Path) -> None:
-    file.write_text(f"{job('a')}---\n{job('a')}")
-    assert "have the name 'a'" in problems(file)[0]
+def test_the_second_of_two_jobs_of_one_name_is_a_problem_where_its_name_stands(
+    file: Path,
+) -> None:
+    file.write_text("---\n".join(map(job, ["a", "b", "a"])))
+    assert problems(file) == [
+        "17:12: metadata.name: another PretrainJob, in line 3, has the name 'a' too"
+    ]
+
+
+def test_jobs_in_a_list_as_kubectl_prints_it_are_told_what_to_do(file: Path) -> None:
+    item = "".join(f"    {line}\n" for line in job("a").splitlines())
+    file.write_text(f"apiVersion: v1\nkind: List\nitems:\n  -\n{item}")
+    (problem,) = problems(file)
+    assert problem.startswith("3:1: items: PretrainJobs in a List are not read")
+
+
+def test_a_list_without_jobs_is_left_alone(file: Path) -> None:
+    empty = "apiVersion: v1\nkind: List\nitems: [{kind: Secret}, nonsense]\n"
+    file.write_text(f"{empty}---\n{job('a')}")
+    manifest = read_manifest_file(str(file))
+    assert (manifest.others, manifest.problems) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("metadata", "problem"),
+    [
+        ("", "1:1: metadata: is required: The job's name"),
+        ("metadata: {}\n", "3:1: metadata.name: is required: The job's name"),
+        ("metadata: {name: 2026}\n", "3:12: metadata.name: expected text"),
+        ("metadata: {name: on}\n", "3:12: metadata.name: expected text"),
+    ],
+)
+def test_a_job_without_a_proper_name_is_told_what_a_name_is(
+    file: Path, metadata: str, problem: str
+) -> None:
+    file.write_text(job("a").replace("metadata: {name: a}\n", metadata))
+    (found,) = problems(file)
+    assert found.startswith(problem)
+    assert ("put it in quotes" in found) == ("expected" in found)
 
 
 def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
@@ -147,6 +183,12 @@ def test_a_huge_file_is_refused_without_being_read(file: Path) -> None:
         stream.truncate(5 * 2**20)
     with pytest.raises(InvalidError, match="larger than 4 MiB"):
         read_manifest_file(str(file))
+
+
+def test_an_endless_standard_input_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(bytes(5 * 2**20))))
+    with pytest.raises(InvalidError, match="standard input is larger than 4 MiB"):
+        read_manifest_file("-")
 
 
 def test_the_jobs_of_a_file_with_problems_are_not_given_out(file: Path) -> None:

@@ -1,0 +1,4 @@
+"""A cluster as `pretrainctl describe` and `pretrainctl logs` see it: read only.
+
+`access` and `reading` ask the API server; all else is text and choices made of what they found.
+"""
