@@ -1,6 +1,8 @@
 # Every target uses .venv in this checkout and sets it up first.
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
+# Where this is set, every test run and every process in it would compile all modules anew.
+export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 DEMO_SENTENCES := 酒店的服[MASK]很好 这本书的内[MASK]不错 房间很干[MASK],早餐也很好 电池的时[MASK]太短了
 PYTHON_SOURCES := crds operator jobs tests benchmarks
@@ -48,6 +50,10 @@ generate: setup ## Renew the CRD and the reference from the models
 	@$(BIN)/python -m pretrain_api crd > crds/pretrainjobs.yaml
 	@$(BIN)/python -m pretrain_api docs > docs/reference/pretrainjob.md
 	@$(BIN)/python -m tools.telemetry
+
+.PHONY: generate-failures
+generate-failures: ## Renew docs/failures.md from the last run of tests/cluster/faults
+	@$(BIN)/python -m tools.failures_page
 
 .PHONY: bench
 bench: setup ## Figures as a table and build/bench.json (ONLY=operator, CORPUS=FILE, JOBS=N)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -29,6 +29,10 @@ class ApiModel(BaseModel):
         use_enum_values=False,
         allow_inf_nan=False,
     )
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Give itself, as nothing changes a model: pydantic copies a default for each use of it."""
+        return self
 
 
 Uri = Annotated[

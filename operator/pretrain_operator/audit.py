@@ -9,14 +9,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
-from pretrain_operator.addresses import JOBS, PRETRAIN_JOBS, Resource
+from pretrain_operator.addresses import PRETRAIN_JOBS
 from pretrain_operator.cluster import Cluster
 from pretrain_operator.errors import ApiError, ApiUnreachableError
 from pretrain_operator.store import Store
-from pretrain_operator.tables import Table, uid_of
-from pretrain_operator.watch import OUR_CHILDREN
+from pretrain_operator.tables import uid_of
 
 _log = logging.getLogger(__name__)
 
@@ -28,42 +26,38 @@ class Audit:
     cluster: Cluster
     store: Store
     namespaces: tuple[str | None, ...]
-    _answered: set[str] = field(default_factory=set, init=False)
-    _due: set[str] = field(default_factory=set, init=False)
+    _answered: bool = field(default=False, init=False)
+    _due: bool = field(default=False, init=False)
 
     @property
     def has_heard_all(self) -> bool:
-        """Whether both kinds of objects have been listed."""
-        return self._answered >= {PRETRAIN_JOBS.plural, JOBS.plural}
+        """Whether PretrainJobs have been listed."""
+        return self._answered
 
     def note(self, verb: str, resource: str, code: int) -> None:
         """Hear of an answer to a request of kopf's."""
-        if verb == "list" and code == HTTPStatus.OK:
-            self._answered.add(resource)
-            self._due.add(resource)
+        if (verb, resource, code) == ("list", PRETRAIN_JOBS.plural, HTTPStatus.OK):
+            self._answered = self._due = True
 
     def begin(self) -> None:
-        """The first lists hide nothing; every later one may."""
-        self._due.clear()
+        """The first list hides nothing; every later one may."""
+        self._due = False
 
     async def run(self) -> None:
         """Forget what is gone; what the API server does not answer is asked again next time."""
-        due, self._due = self._due, set()
-        if PRETRAIN_JOBS.plural in due:
-            await self._compare(PRETRAIN_JOBS, self.store.jobs, {})
-        if JOBS.plural in due:
-            await self._compare(JOBS, self.store.child_jobs, OUR_CHILDREN)
+        due, self._due = self._due, False
+        if due:
+            await self._compare()
 
-    async def _compare(
-        self, resource: Resource, table: Table[Any], selector: dict[str, str]
-    ) -> None:
+    async def _compare(self) -> None:
+        table = self.store.jobs
         for namespace in self.namespaces:
             known = table.known(namespace)
-            pages = self.cluster.list(resource, namespace, selector=selector, metadata_only=True)
+            pages = self.cluster.list(PRETRAIN_JOBS, namespace, selector={}, metadata_only=True)
             try:
                 listed = [uid_of(raw) async for page, _ in pages for raw in page]
             except (ApiError, ApiUnreachableError) as error:
-                _log.warning("%s are not compared: %s", resource.plural, error)
-                self._due.add(resource.plural)
+                _log.warning("PretrainJobs are not compared: %s", error)
+                self._due = True
             else:
                 table.forget_missing(known, listed)

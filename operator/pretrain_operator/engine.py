@@ -19,6 +19,9 @@ WORKERS = 16
 SETTLING_SECONDS = 0.2
 """How long changes of a job's children gather before the job is planned again."""
 
+GATHERING_SECONDS = 5.0
+"""How long changes gather that every job goes through."""
+
 Reconcile = Callable[[JobKey], Awaitable[float | None]]
 
 _log = logging.getLogger(__name__)
@@ -40,6 +43,7 @@ class Engine:
         self._heart = heart
         self._seconds = seconds
         self._begun = asyncio.Event()
+        self._looked_at: set[JobKey] = set()
 
     @property
     def has_begun(self) -> bool:
@@ -62,6 +66,11 @@ class Engine:
         if self._begun.is_set():
             self._queue.add_after(key, SETTLING_SECONDS)
 
+    def wake_later(self, key: JobKey) -> None:
+        """Children of a job go their usual way, and what matters comes by itself."""
+        if self._begun.is_set():
+            self._queue.add_after(key, GATHERING_SECONDS)
+
     async def work(self, reconcile: Reconcile) -> None:
         """One worker, until the queue is closed; raises LeaseLostError."""
         await self._begun.wait()
@@ -73,12 +82,14 @@ class Engine:
                 self._metrics.set_queue_depth(len(self._queue))
 
     def resync(self, keys: Iterable[JobKey]) -> None:
-        """Wake all jobs, should an event have been missed."""
+        """Wake jobs that had no turn since the last resync, should an event have been missed."""
         if self._queue.idle:
             self._metrics.note_resync()
             self._heart.beat()
+        looked_at, self._looked_at = self._looked_at, set()
         for key in keys:
-            self.wake(key)
+            if key not in looked_at:
+                self.wake(key)
 
     async def _take_turn(self, key: JobKey, reconcile: Reconcile) -> None:
         started = self._seconds()
@@ -96,6 +107,7 @@ class Engine:
             self._queue.succeeded(key)
             if seconds is not None:
                 self._queue.add_after(key, seconds)
+        self._looked_at.add(key)
         self._metrics.observe_reconcile(self._seconds() - started)
         self._heart.beat()
 

@@ -1,4 +1,4 @@
-"""kopf's part: it watches PretrainJobs and child Jobs, and nothing else.
+"""kopf's part: it watches PretrainJobs, and nothing else.
 
 Handlers only note what they are told; what follows is the reconciler's. There are no handlers of
 creations, updates or deletions, no timers and no daemons: they would add finalizers, and keep
@@ -12,7 +12,7 @@ from typing import Any
 
 import kopf
 
-from pretrain_operator.addresses import JOBS, PRETRAIN_JOBS
+from pretrain_operator.addresses import PRETRAIN_JOBS
 from pretrain_operator.cluster import (
     INACTIVITY_SECONDS,
     PAGE_SIZE,
@@ -21,7 +21,6 @@ from pretrain_operator.cluster import (
 )
 from pretrain_operator.observed import Manifest
 from pretrain_operator.store import Store
-from pretrain_operator.watch import OUR_CHILDREN
 
 Login = Callable[[], Awaitable[kopf.AiohttpSession]]
 """Makes kopf's own session; called again when the server does not accept it any more."""
@@ -29,7 +28,6 @@ Login = Callable[[], Awaitable[kopf.AiohttpSession]]
 IDLE_SECONDS = 1.0
 """How long kopf keeps a task for an object that nothing happens to."""
 
-_BATCH_JOBS = ("batch", "v1", JOBS.plural)
 _PRETRAIN_JOBS = (*PRETRAIN_JOBS.api_version.split("/"), PRETRAIN_JOBS.plural)
 
 
@@ -51,21 +49,11 @@ def build_registry(
     async def note_job(body: kopf.Body, **_: Any) -> None:
         store.jobs.put(dict(body))
 
-    @kopf.index(*_BATCH_JOBS, registry=registry)
-    async def note_child_job(body: kopf.Body, **_: Any) -> None:
-        store.child_jobs.put(dict(body))
-
     @kopf.on.event(*_PRETRAIN_JOBS, registry=registry)
     async def see_job(event: kopf.RawEvent, **_: Any) -> None:
         on_complete()
         if event["type"] == "DELETED":
             store.jobs.remove(_raw(event))
-
-    @kopf.on.event(*_BATCH_JOBS, registry=registry)
-    async def see_child_job(event: kopf.RawEvent, **_: Any) -> None:
-        on_complete()
-        if event["type"] == "DELETED":
-            store.child_jobs.remove(_raw(event))
 
     return registry
 
@@ -77,7 +65,6 @@ def build_settings() -> kopf.OperatorSettings:
     settings.watching.client_timeout = WATCH_LIMIT_SECONDS
     settings.watching.inactivity_timeout = INACTIVITY_SECONDS
     settings.watching.chunk_size = PAGE_SIZE
-    settings.watching.label_selectors[_BATCH_JOBS] = OUR_CHILDREN["labelSelector"]
     settings.queueing.idle_timeout = IDLE_SECONDS
     settings.scanning.disabled = True
     settings.posting.enabled = False

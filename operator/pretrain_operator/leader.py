@@ -20,6 +20,9 @@ from pretrain_operator.observed import Manifest
 RENEWALS = 5
 """Renewals, or looks of a waiting replica, within one lease."""
 
+RETRIES = 5
+"""Tries after a renewal that failed, within the time between two renewals."""
+
 TRUSTED_SHARE = 2 / 3
 """Of a lease: how long after its last renewal the holder still trusts it."""
 
@@ -112,10 +115,11 @@ class Leader:
 
     async def keep(self) -> None:
         """Renew the Lease for ever; raises LeaseLostError once it is lost."""
+        pause = self.pause
         while True:
-            await asyncio.sleep(self.pause)
+            await asyncio.sleep(pause)
             self.fence.check()
-            await self._renew()
+            pause = self.pause if await self._renew() else self.pause / RETRIES
             self.fence.check()
 
     async def release(self) -> None:
@@ -150,8 +154,8 @@ class Leader:
         self.fence.open(since=now)
         return True
 
-    async def _renew(self) -> None:
-        """One renewal; an error is borne as long as the lease can be trusted."""
+    async def _renew(self) -> bool:
+        """Try to renew it; an error is borne as long as the lease can be trusted."""
         now = self.fence.monotonic()
         try:
             await self._write(holder=self.identity, seconds=self.fence.seconds)
@@ -164,6 +168,8 @@ class Leader:
         else:
             self.seen_at = now
             self.fence.open(since=now)
+            return True
+        return False
 
     async def _look_again(self) -> None:
         """Somebody wrote or deleted the Lease: only its holder may go on, if it has one."""

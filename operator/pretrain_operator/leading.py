@@ -74,7 +74,11 @@ class Leading:
         self._engine = Engine(
             queue=self._queue, metrics=given.metrics, heart=given.heart, seconds=time.monotonic
         )
-        self._store = Store(job_changed=self._engine.wake, children_changed=self._engine.wake_soon)
+        self._store = Store(
+            job_changed=self._engine.wake,
+            children_changed=self._engine.wake_soon,
+            children_moved=self._engine.wake_later,
+        )
         self._namespaces: tuple[str | None, ...] = given.settings.namespaces or (None,)
         self._audit = Audit(given.cluster, self._store, self._namespaces)
         self._poller = self._build_poller()
@@ -84,7 +88,7 @@ class Leading:
     def problem(self) -> str:
         """Why it is not ready; empty when it is."""
         if not self._problem and not self._audit.has_heard_all:
-            return "PretrainJobs and Jobs are not listed yet"
+            return "PretrainJobs are not listed yet"
         return self._problem
 
     async def run(self, stop: asyncio.Event) -> None:

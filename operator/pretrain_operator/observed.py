@@ -19,7 +19,7 @@ class ObservedPod:
 
     `reason` is the container's or the pod's reason (OOMKilled, Evicted, ErrImagePull, ...);
     `signal` the signal that ended the container's process, if one did. `lingering` names other
-    containers that still run after the stage's own has ended well.
+    containers that still run after the stage's own has ended well, `proxy` that of a service mesh.
     """
 
     name: str
@@ -37,12 +37,14 @@ class ObservedPod:
     disrupted: bool = False
     deleting: bool = False
     lingering: str = ""
+    proxy: str = ""
 
 
 @dataclass(frozen=True)
 class ObservedJob:
     """One attempt of one stage: a child Indexed Job and its pods (all that still exist).
 
+    `generation` is that of the spec that it was made from, None if it does not tell.
     `pods_refused` is what the API server last said to the Job controller instead of creating a
     pod; it may be out of date once every index has its pod.
     """
@@ -52,6 +54,7 @@ class ObservedJob:
     attempt: int
     created_at: datetime
     completions: int
+    generation: int | None = None
     condition: JobCondition | None = None
     reason: str = ""
     message: str = ""

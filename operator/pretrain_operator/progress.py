@@ -59,7 +59,7 @@ class StepClock:
     stepped_at: datetime | None = None
 
     def after(self, *, attempt: int, step: int | None, began_at: int, now: datetime) -> StepClock:
-        """The clock after a poll; `step` is None when rank 0 did not answer.
+        """The clock after a poll; `step` is None when rank 0 told none (`step_of`).
 
         It runs from the first answer that shows a step beyond the one the attempt began at, and
         anew from the first answer after a silence.
@@ -149,10 +149,9 @@ class ProgressPoller:
     def _after_poll(
         self, key: JobKey, clock: StepClock, attempt: int, answer: StageProgress | None
     ) -> StepClock:
-        training = answer.training if answer else None
         return clock.after(
             attempt=attempt,
-            step=training.step if training else None,
+            step=step_of(answer),
             began_at=self._began_at(key, attempt),
             now=self._clock(),
         )
@@ -203,6 +202,16 @@ def pods_to_ask(pods: Iterable[PodFacts]) -> Iterator[PodFacts]:
         if facts.progress_port and (facts.stage == "preprocess" or facts.pod.index == 0)
     ]
     yield from sorted(serving, key=lambda facts: facts.pod.index)[:PODS_A_JOB]
+
+
+def step_of(answer: StageProgress | None) -> int | None:
+    """The step that training is at; None without an answer, and while it does something else.
+
+    Its own words say what: an evaluation, or the writing of the model, has no steps to be late.
+    """
+    if answer is None or answer.training is None or answer.message:
+        return None
+    return answer.training.step
 
 
 def progress_url(facts: PodFacts) -> str:

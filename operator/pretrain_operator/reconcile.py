@@ -27,7 +27,13 @@ from pretrain_operator.observe import JobKey, observed_of
 from pretrain_operator.observed import ChildRef, Event, Refusal, Settings
 from pretrain_operator.plan import Plan, plan
 from pretrain_operator.progress import Followed
-from pretrain_operator.status_patch import merge_patch, tells_news, unstored_fields, wire_status
+from pretrain_operator.status_patch import (
+    Json,
+    merge_patch,
+    tells_news,
+    unstored_fields,
+    wire_status,
+)
 from pretrain_operator.store import Store
 from pretrain_operator.unreadable import status_of_unreadable
 
@@ -104,6 +110,7 @@ class Reconciler:
         except ApiError as error:
             if error.is_missing or error.namespace_ends:
                 self.store.jobs.note_deleted(known.uid)
+                self._forget(key)
                 return None
             raise
 
@@ -128,9 +135,10 @@ class Reconciler:
     ) -> float | None:
         before = known.readable_status
         status = status_of_unreadable(before, error, generation=known.generation, now=now)
-        patch = merge_patch(known.stored, wire_status(status))
+        wanted = wire_status(status)
+        patch = merge_patch(known.stored, wanted)
         if patch and status != before:
-            await self._write_status(known, status, patch)
+            await self._write_status(known, status, patch=patch, wanted=wanted)
         return None
 
     async def _decide(
@@ -170,28 +178,35 @@ class Reconciler:
         self, known: KnownJob, job: PretrainJob, decision: _Decision, memory: _Memory
     ) -> float | None:
         made = decision.plan
-        patch = merge_patch(known.stored, wire_status(made.status))
+        wanted = wire_status(made.status)
+        patch = merge_patch(known.stored, wanted)
         urgent = decision.events or made.delete or tells_news(job.status, made.status)
         wait = memory.written_at + self.figures_seconds - self.monotonic()
         if patch and not urgent and wait > 0:
             return _sooner(wait, made.requeue_after)
         if patch:
             memory.written_at = self.monotonic()
-            known = await self._write_status(known, made.status, patch)
+            known = await self._write_status(known, made.status, patch=patch, wanted=wanted)
         self.metrics.set_job(job.model_copy(update={"status": made.status}))
         await self._post(known, decision.events)
         await self._delete(known, made.delete)
         return made.requeue_after
 
     async def _write_status(
-        self, known: KnownJob, status: PretrainJobStatus, patch: dict[str, object]
+        self,
+        known: KnownJob,
+        status: PretrainJobStatus,
+        *,
+        patch: dict[str, Json],
+        wanted: dict[str, Json],
     ) -> KnownJob:
+        """Write a patch; whatever is stored of it, `wanted` is not written again."""
         namespace, name = known.key
         answer = await self.cluster.patch_status(
             namespace=namespace, name=name, version=known.version, status=patch
         )
         self._compare_crd(unstored_fields(patch, answer.get("status") or {}))
-        self.store.jobs.put({**answer, "status": wire_status(status)}, quietly=True)
+        self.store.jobs.put({**answer, "status": wanted}, quietly=True)
         written = self.store.job(known.key) or known
         written.adopt(known, status)
         return written

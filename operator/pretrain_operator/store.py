@@ -8,6 +8,11 @@ from dataclasses import dataclass
 
 from pretrain_api.reports import STAGES
 
+from pretrain_operator.changes import (
+    is_change_of_status,
+    is_minor_change_of_job,
+    is_minor_change_of_pod,
+)
 from pretrain_operator.known_job import KnownJob
 from pretrain_operator.observe import (
     Children,
@@ -23,6 +28,11 @@ from pretrain_operator.tables import Table, uid_of
 _OUR_CHILD = re.compile(rf"-[0-9a-f]{{5}}-(?:{'|'.join(STAGES)})-\d+$")
 """How names of child Jobs end (`children.names`); events carry no labels."""
 
+_UNREAD_METADATA = frozenset({"managedFields", "resourceVersion"})
+_UNREAD_SPEC = frozenset({"template"})
+_UNREAD_STATUS = frozenset({"active", "ready", "terminating", "uncountedTerminatedPods"})
+"""Of a child Job: they change with every pod, and pods tell it themselves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Owned:
@@ -36,7 +46,8 @@ class Owned:
 class Store:
     """PretrainJobs, and their children by the key of their PretrainJob.
 
-    `job_changed` and `children_changed` are told the key of every job of which something changed.
+    `job_changed` and `children_changed` are told the key of every job of which something changed;
+    `children_moved`, where it is given, that of one whose children only went their usual way.
     """
 
     def __init__(
@@ -44,13 +55,30 @@ class Store:
         *,
         job_changed: Callable[[JobKey], None],
         children_changed: Callable[[JobKey], None],
+        children_moved: Callable[[JobKey], None] | None = None,
     ) -> None:
         self._children_changed = children_changed
-        self.jobs: Table[KnownJob] = Table(read=_read_job, changed=job_changed)
-        self.child_jobs: Table[Manifest] = Table(read=_read_child_job, changed=children_changed)
-        self.pods: Table[PodFacts] = Table(read=_read_pod, changed=children_changed)
-        self.services: Table[Owned] = Table(read=_read_owned, changed=children_changed)
-        self.config_maps: Table[Owned] = Table(read=_read_owned, changed=children_changed)
+        moved = children_moved or children_changed
+        self.jobs: Table[KnownJob] = Table(
+            read=_read_job,
+            changed=job_changed,
+            is_minor=is_change_of_status,
+            changed_little=_tell_nobody,
+        )
+        self.child_jobs: Table[Manifest] = Table(
+            read=_read_child_job,
+            changed=children_changed,
+            is_minor=is_minor_change_of_job,
+            changed_little=moved,
+        )
+        self.pods: Table[PodFacts] = Table(
+            read=_read_pod,
+            changed=children_changed,
+            is_minor=is_minor_change_of_pod,
+            changed_little=moved,
+        )
+        self.services = _table_of_owned(children_changed, moved)
+        self.config_maps = _table_of_owned(children_changed, moved)
         self.failed_creates: Table[FailedCreate] = Table(
             read=_read_failed_create, changed=self._failed_create_changed
         )
@@ -105,19 +133,40 @@ class Store:
                 self._children_changed(key)
 
 
+def _tell_nobody(_: JobKey) -> None:
+    """A status is written by ourselves."""
+
+
+def _table_of_owned(
+    changed: Callable[[JobKey], None], moved: Callable[[JobKey], None]
+) -> Table[Owned]:
+    return Table(read=_read_owned, changed=changed, is_minor=_is_there, changed_little=moved)
+
+
+def _is_there(_before: Owned | None, _owned: Owned) -> bool:
+    """That a child exists is known by whoever made it."""
+    return True
+
+
 def _read_job(raw: Manifest) -> tuple[JobKey, KnownJob]:
     known = KnownJob.of(raw)
     return known.key, known
 
 
 def _read_child_job(raw: Manifest) -> tuple[JobKey, Manifest] | None:
-    """Without the pod template, which is the largest part and read by nobody."""
+    """Without what nobody reads: the pod template, which is larger than the rest, and counts."""
     key = key_of(raw)
     if key is None:
         return None
-    metadata = {k: v for k, v in raw["metadata"].items() if k != "managedFields"}
-    spec = {k: v for k, v in raw["spec"].items() if k != "template"}
-    return key, {"metadata": metadata, "spec": spec, "status": raw.get("status") or {}}
+    return key, {
+        "metadata": _without(raw["metadata"], _UNREAD_METADATA),
+        "spec": _without(raw["spec"], _UNREAD_SPEC),
+        "status": _without(raw.get("status") or {}, _UNREAD_STATUS),
+    }
+
+
+def _without(raw: Manifest, names: frozenset[str]) -> Manifest:
+    return {name: value for name, value in raw.items() if name not in names}
 
 
 def _read_pod(raw: Manifest) -> tuple[JobKey, PodFacts] | None:

@@ -27,11 +27,18 @@ class Entry(Generic[Value]):
     value: Value
 
 
+def _never(_before: object, _value: object) -> bool:
+    """Every change matters."""
+    return False
+
+
 class Table(Generic[Value]):
     """Objects by uid.
 
     `read` gives the group of a raw object and what to keep of it, None for one that is not ours.
-    `changed` is told the group of every object that came, went or looks different.
+    `changed` is told the group of every object that came, went or looks different. Where
+    `is_minor` says of what came or looks different that nobody waits for it, `changed_little` is
+    told instead.
     """
 
     def __init__(
@@ -39,9 +46,13 @@ class Table(Generic[Value]):
         *,
         read: Callable[[Manifest], tuple[Group, Value] | None],
         changed: Callable[[Group], None],
+        is_minor: Callable[[Value | None, Value], bool] = _never,
+        changed_little: Callable[[Group], None] | None = None,
     ) -> None:
         self._read = read
         self._changed = changed
+        self._is_minor = is_minor
+        self._changed_little = changed_little or changed
         self._entries: dict[str, Entry[Value]] = {}
         self._groups: dict[Group, dict[str, Entry[Value]]] = {}
         self._deleted: set[str] = set()
@@ -70,8 +81,8 @@ class Table(Generic[Value]):
         entry = Entry(group, version, value)
         self._entries[uid] = entry
         self._groups.setdefault(group, {})[uid] = entry
-        if not quietly and (before is None or before.value != value):
-            self._changed(group)
+        if not quietly:
+            self._tell(group, before.value if before else None, value)
 
     def remove(self, raw: Manifest) -> None:
         """Forget an object that a watch tells is gone."""
@@ -82,7 +93,7 @@ class Table(Generic[Value]):
     def note_deleted(self, uid: str) -> None:
         """Forget an object that we deleted, whatever watches still tell of it."""
         self._deleted.add(uid)
-        self._drop(uid)
+        self._drop(uid, tell=self._changed_little)
 
     def known(self, namespace: str | None) -> frozenset[str]:
         """The uids of all objects in a namespace (None: in all)."""
@@ -96,7 +107,13 @@ class Table(Generic[Value]):
         for uid in known - listed:
             self._drop(uid)
 
-    def _drop(self, uid: str) -> None:
+    def _tell(self, group: Group, before: Value | None, value: Value) -> None:
+        if before == value:
+            return
+        tell = self._changed_little if self._is_minor(before, value) else self._changed
+        tell(group)
+
+    def _drop(self, uid: str, *, tell: Callable[[Group], None] | None = None) -> None:
         entry = self._entries.pop(uid, None)
         if entry is None:
             return
@@ -104,7 +121,7 @@ class Table(Generic[Value]):
         del group[uid]
         if not group:
             del self._groups[entry.group]
-        self._changed(entry.group)
+        (tell or self._changed)(entry.group)
 
 
 def uid_of(raw: Manifest) -> str:

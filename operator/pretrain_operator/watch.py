@@ -1,6 +1,6 @@
 """Our own list-and-watch: it fills one table with the objects of one kind, for ever.
 
-Pods come by thousands and cost too much through kopf. Nothing is decided here, and an error never
+Children come by thousands and cost too much through kopf. Nothing is decided here; an error never
 ends it: the watch goes on from where it was, or starts anew from a list when that is too old.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pretrain_operator.addresses import CONFIG_MAPS, EVENTS, PODS, SERVICES, Resource
+from pretrain_operator.addresses import CONFIG_MAPS, EVENTS, JOBS, PODS, SERVICES, Resource
 from pretrain_operator.children.names import MANAGER
 from pretrain_operator.cluster import Cluster
 from pretrain_operator.errors import ApiError, ApiUnreachableError
@@ -105,11 +105,12 @@ class Watch:
 def watches_of_children(
     cluster: Cluster, store: Store, namespaces: tuple[str | None, ...]
 ) -> list[Watch]:
-    """All watches of our own: everything but PretrainJobs and child Jobs, which are kopf's."""
+    """All watches of our own: everything but PretrainJobs, which are kopf's."""
     return [
         watch
         for namespace in namespaces
         for watch in (
+            Watch(cluster, store.child_jobs, JOBS, namespace, OUR_CHILDREN),
             Watch(cluster, store.pods, PODS, namespace, OUR_CHILDREN),
             Watch(cluster, store.services, SERVICES, namespace, OUR_CHILDREN, metadata_only=True),
             Watch(

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from uuid import uuid4
 
-from pretrain_jobs.errors import StorageRefusedError, StorageUnavailableError
+from pretrain_jobs.errors import StorageUnavailableError
 from pretrain_jobs.storage.base import (
     PROBE_PREFIX,
     SWEEP_AGE_SECONDS,
@@ -262,7 +262,7 @@ class S3Store:
         try:
             self._bucket.ask("HeadBucket", lambda s3: s3.head_bucket(Bucket=self._bucket.name))
         except NotFoundError as error:
-            raise StorageRefusedError(
+            raise StorageUnavailableError(
                 f"there is no bucket {self._bucket.name!r}: create it or correct the storage URI"
             ) from error
         self._bucket_is_known = True

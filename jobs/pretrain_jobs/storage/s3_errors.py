@@ -65,7 +65,7 @@ _RULES = (
     _rule("PreconditionFailed", AlreadyExistsError, "an object exists already"),
     _rule(
         "NoSuchBucket",
-        StorageRefusedError,
+        StorageUnavailableError,
         "there is no such bucket; create it or correct the storage URI",
     ),
     _rule("NoSuchUpload", UploadGoneError, "the upload was completed or aborted already"),

@@ -51,6 +51,7 @@ def finish(
 
     A collective up to the gathering of the weights. `build` gives a model of the trained shape.
     """
+    loop.show(progress, doing="writing the model")
     engine, rank = loop.engine, loop.ranks.rank
     weights = consolidate(engine, rank=rank)
     if rank != 0 or loop.telemetry is None:

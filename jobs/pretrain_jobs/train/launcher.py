@@ -22,17 +22,17 @@ from pretrain_api.reports import Artifact, StageReport, StageResult
 from pretrain_api.stages import TrainStageConfig
 from pydantic import ValidationError
 
-from pretrain_jobs.errors import InfrastructureError, PreemptedError
+from pretrain_jobs.errors import InfrastructureError
 from pretrain_jobs.process import load_config
 from pretrain_jobs.train.artifacts import model_is_committed, require_dataset
+from pretrain_jobs.train.memory_kills import kills_by_memory
 from pretrain_jobs.train.node import Node, agent_command, node_number, worker_environment
-from pretrain_jobs.train.outcome import RankEnding, explain
+from pretrain_jobs.train.outcome import RankEnding, explain, explain_agent
 from pretrain_jobs.train.rendezvous import master_address, wait_for_master
 
 RENDEZVOUS_FAILED = 2
 """Exit code of the agent when the nodes did not meet."""
 
-_MEMORY_EVENTS = Path("/sys/fs/cgroup/memory.events")
 _log = logging.getLogger(__name__)
 
 
@@ -57,7 +57,7 @@ def main(config_path: Path) -> StageResult:
 
 def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult:
     """Start the agent, pass SIGTERM on, and judge the endings."""
-    killed_before = _kills_by_memory()
+    killed_before = kills_by_memory()
     process = subprocess.Popen(
         agent_command(config, node, config_path, launcher_pid=os.getpid()),
         env=worker_environment(config, node, os.environ),
@@ -71,15 +71,12 @@ def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult
     if code == RENDEZVOUS_FAILED:
         raise InfrastructureError(_unmet(config, node))
     endings = read_endings(node)
-    error = explain(
-        endings, stopped=stop.requested, out_of_memory=_kills_by_memory() > killed_before
+    out_of_memory = kills_by_memory() > killed_before
+    error = explain(endings, stopped=stop.requested, out_of_memory=out_of_memory) or explain_agent(
+        code, stopped=stop.requested, out_of_memory=out_of_memory
     )
     if error is not None:
         raise error
-    if code and stop.requested:
-        raise PreemptedError("stopped by SIGTERM before training began")
-    if code:
-        raise InfrastructureError(f"torchrun ended with exit code {code}; see the log")
     first = next((e.report for e in endings if e.rank == 0 and e.report), None)
     return first.result if first and first.result else StageResult()
 
@@ -169,13 +166,3 @@ def _unmet(config: TrainStageConfig, node: Node) -> str:
         f"{config.rendezvous.port} within {config.rendezvous.timeout_seconds} s; see torchrun's "
         "last lines in the log, and look at the pods that are missing"
     )
-
-
-def _kills_by_memory() -> int:
-    """Processes of this container that the kernel killed for memory (cgroup v2); 0 if unknown."""
-    with suppress(OSError, ValueError):
-        for line in _MEMORY_EVENTS.read_text().splitlines():
-            name, _, count = line.partition(" ")
-            if name == "oom_kill":
-                return int(count)
-    return 0

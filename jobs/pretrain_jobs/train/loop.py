@@ -77,7 +77,7 @@ class Loop:
         """
         self._worked = self._seconds()
         self._newest = {name: newest_line(progress, name) for name in ("loss", "validation")}
-        self._show(progress)
+        self.show(progress)
         if progress.evaluation_due:
             progress = self._finish(progress, Wishes())
         while progress.step < self._max_steps:
@@ -169,7 +169,7 @@ class Loop:
         stop = wishes.stop
         if progress.evaluation_due and not stop:
             progress, stop = self._evaluate(progress)
-        self._show(progress)
+        self.show(progress)
         if stop:
             self._stop(progress)
         last = progress.step == self._max_steps
@@ -183,6 +183,7 @@ class Loop:
 
     def _evaluate(self, progress: Progress) -> tuple[Progress, bool]:
         """The state with the evaluation's line, and whether a rank wants to stop instead."""
+        self.show(progress, doing="evaluating")
         with self.goodput.during("evaluation"):
             evaluation = evaluate(self.engine, self.validation(), self.ranks, self.stop)
         if evaluation.stopped:
@@ -203,7 +204,7 @@ class Loop:
         if result.failure and last:
             own = self.keeper.saver.failure_of_this_rank()
             raise own or InfrastructureError(f"the last step was not saved: {result.failure}")
-        self._show(progress)
+        self.show(progress)
 
     def _stop(self, progress: Progress) -> None:
         if self.save_when_stopped:
@@ -218,7 +219,8 @@ class Loop:
             self.telemetry.line(line)
         return progress.with_line(line)
 
-    def _show(self, progress: Progress) -> None:
+    def show(self, progress: Progress, *, doing: str = "") -> None:
+        """Tell where training stands, and what is done between steps, in which none is late."""
         if self.telemetry is None:
             return
         status = training_status(
@@ -228,7 +230,7 @@ class Loop:
             evaluation=self._newest["validation"],
         )
         latest = self.keeper.saver.latest
-        self.telemetry.show(status, checkpoint=latest)
+        self.telemetry.show(status, message=doing, checkpoint=latest, force=bool(doing))
         self.metrics.show(
             Shown(status, progress, self._newest["validation"], self.total.operations, latest)
         )

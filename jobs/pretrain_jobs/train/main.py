@@ -27,6 +27,7 @@ from pretrain_jobs.process import ProgressReporter, load_config
 from pretrain_jobs.telemetry.samples import published
 from pretrain_jobs.train.corpus import Corpus, open_corpus
 from pretrain_jobs.train.data import Share
+from pretrain_jobs.train.devices import require_devices
 from pretrain_jobs.train.engine import build_engine
 from pretrain_jobs.train.finish import finish
 from pretrain_jobs.train.goodput import Goodput
@@ -52,6 +53,7 @@ def main(config_path: Path) -> StageResult:
     with _announced(place, scratch / "ranks"):
         config = load_config(TrainStageConfig, config_path)
         torch.set_num_threads(config.workers.threads_per_process)
+        require_devices(config.workers, local_rank=place.local_rank)
         with (
             process_group(
                 place,

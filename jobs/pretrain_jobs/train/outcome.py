@@ -88,6 +88,20 @@ def explain(
     return error
 
 
+def explain_agent(code: int, *, stopped: bool, out_of_memory: bool) -> StageError | None:
+    """The error of an agent that ended with a code and told of no rank; None for 0."""
+    if code == 0:
+        return None
+    if stopped:
+        return PreemptedError("stopped by SIGTERM before training began")
+    if out_of_memory and code == -signal.SIGKILL:
+        return OutOfMemoryError(
+            "torchrun was killed (SIGKILL) because the container reached its memory limit: raise "
+            "spec.workers.resources.limits"
+        )
+    return InfrastructureError(f"torchrun ended with exit code {code}; see the log")
+
+
 def error_of(report: StageReport) -> StageError:
     """The error that a report tells of, with its rank."""
     kind = _ERRORS.get(report.cause or Cause.UNKNOWN, StageError)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 import socket
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +21,8 @@ HOST_ALIASES_ENV = "PRETRAIN_HOST_ALIASES"
 
 POLL_SECONDS = 0.25
 CONNECT_SECONDS = 2.0
+LOG_SECONDS = 10.0
+_log = logging.getLogger(__name__)
 
 
 def master_address(rendezvous: RendezvousConfig, environment: Mapping[str, str]) -> str:
@@ -43,14 +46,20 @@ def wait_for_master(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Return once rank 0 answers; InfrastructureError that names it after the timeout."""
-    deadline = clock() + timeout_seconds
+    """Return once rank 0 answers; InfrastructureError that names it after the timeout.
+
+    What is awaited is logged at first and then every LOG_SECONDS.
+    """
+    began = told = clock()
     while trouble := _trouble(host, port):
-        if clock() >= deadline:
+        if clock() >= began + timeout_seconds:
             raise InfrastructureError(
                 f"rank 0 at {host}:{port} was not reached within {timeout_seconds:g} s: {trouble}. "
                 "Look at the pod of index 0: is it running, and is its name published?"
             )
+        if clock() >= told:
+            _log.info("waiting for rank 0 at %s:%d: %s", host, port, trouble)
+            told = clock() + LOG_SECONDS
         sleep(POLL_SECONDS)
 
 

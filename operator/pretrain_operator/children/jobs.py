@@ -12,7 +12,7 @@ from pretrain_api.reports import EXIT_CODES, Cause
 
 from pretrain_operator.children.attempt import Attempt
 from pretrain_operator.children.metadata import child_metadata
-from pretrain_operator.children.names import CONTAINER
+from pretrain_operator.children.names import CONTAINER, GENERATION_ANNOTATION
 from pretrain_operator.children.pod import build_pod_template
 from pretrain_operator.observed import Manifest
 
@@ -28,7 +28,7 @@ def build_job(attempt: Attempt) -> Manifest:
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": child_metadata(attempt),
+        "metadata": {**child_metadata(attempt), "annotations": _annotations(attempt)},
         "spec": {
             "completionMode": "Indexed",
             "completions": attempt.completions,
@@ -37,6 +37,10 @@ def build_job(attempt: Attempt) -> Manifest:
             "template": build_pod_template(attempt),
         },
     }
+
+
+def _annotations(attempt: Attempt) -> dict[str, str]:
+    return {GENERATION_ANNOTATION: str(attempt.job.metadata.generation)}
 
 
 def _parallelism(attempt: Attempt) -> int:

@@ -18,6 +18,9 @@ JOB_LABEL = f"{GROUP}/job"
 JOB_UID_LABEL = f"{GROUP}/job-uid"
 STAGE_LABEL = f"{GROUP}/stage"
 ATTEMPT_LABEL = f"{GROUP}/attempt"
+GENERATION_ANNOTATION = f"{GROUP}/generation"
+"""On a child Job: the generation of the spec that it was made from."""
+
 MANAGER = "pretrain-operator"
 
 _LARGEST_INDEX: dict[StageName, str] = {"preprocess": "-99999", "train": "-4095"}

@@ -10,6 +10,7 @@ from typing import Any
 from pretrain_api.job import PretrainJob
 from pretrain_api.reports import StageProgress
 
+from pretrain_operator.children.names import GENERATION_ANNOTATION
 from pretrain_operator.observe.events import FailedCreate
 from pretrain_operator.observe.identity import Identity
 from pretrain_operator.observe.pods import PodFacts
@@ -84,6 +85,7 @@ def _job(
         attempt=identity.attempt,
         created_at=datetime.fromisoformat(metadata["creationTimestamp"]),
         completions=int(part(raw, "spec").get("completions") or 1),
+        generation=_generation(metadata),
         condition=condition,
         reason=str(told.get("reason") or ""),
         message=str(told.get("message") or ""),
@@ -95,6 +97,11 @@ def _job(
         pods=tuple(_pods(mine)),
         pods_refused=_refused(str(metadata.get("uid", "")), mine, failed_creates),
     )
+
+
+def _generation(metadata: Raw) -> int | None:
+    text = str(part(metadata, "annotations").get(GENERATION_ANNOTATION, ""))
+    return int(text) if text.isdecimal() else None
 
 
 def _pods(facts: list[PodFacts]) -> list[ObservedPod]:

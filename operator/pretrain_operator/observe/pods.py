@@ -37,6 +37,9 @@ _PLAIN_WAITS = frozenset({"", "ContainerCreating", "PodInitializing"})
 _PLAIN_ENDS = frozenset({"", "Completed", "Error"})
 """Reasons of an ended container that say no more than its exit code does."""
 
+_PROXIES = frozenset({"istio-proxy", "linkerd-proxy", "kuma-sidecar", "consul-dataplane"})
+"""Containers that Istio, Linkerd, Kuma and Consul inject."""
+
 _Said = dict[str, str]
 
 
@@ -100,6 +103,7 @@ def _observed(raw: Raw) -> ObservedPod:
         disrupted=is_true(disruption),
         deleting=bool(metadata.get("deletionTimestamp")),
         lingering=_lingering(status, ended),
+        proxy=_proxy(spec),
         **_told(spec, status, stage_state, ended, reported=report is not None),
     )
 
@@ -172,6 +176,13 @@ def _lingering(status: Raw, ended: Raw) -> str:
         if part(c, "state").get("running") is not None
     ]
     return ", ".join(alive)
+
+
+def _proxy(spec: Raw) -> str:
+    """The container that a service mesh has put into the pod, if one has."""
+    containers = (*entries(spec, "initContainers"), *entries(spec, "containers"))
+    names = (str(container.get("name")) for container in containers)
+    return next((name for name in names if name in _PROXIES), "")
 
 
 def _report(ended: Raw) -> StageReport | None:

@@ -24,6 +24,10 @@ IMAGE_PATIENCE = timedelta(minutes=10)
 """How long a registry may fail before the attempt gives up; a shorter outage costs nothing."""
 
 
+REPORT_PATIENCE = timedelta(seconds=30)
+"""How long a watch of pods may lag behind that of their Job."""
+
+
 @dataclass(frozen=True)
 class Absent:
     """The attempt has no Job yet."""
@@ -55,7 +59,8 @@ def judge(turn: Turn, stage: StageStatus) -> Outcome:
         lost = gone(f"of attempt {stage.attempt} of {stage.name}")
         return lost if stage.state == "Running" else Absent()
     if job.condition in SUCCESS_CONDITIONS:
-        return _success(job)
+        told_at = _awaits_report(turn, job)
+        return Alive(job, checked_at=told_at) if told_at else _success(job)
     ranks = turn.job.spec.workers.processes_per_worker
     failure = failure_of(job, now=turn.now, ranks_per_pod=ranks)
     return failure or _overdue(turn, job)
@@ -64,6 +69,16 @@ def judge(turn: Turn, stage: StageStatus) -> Outcome:
 def waits_for_image(pod: ObservedPod) -> bool:
     """Whether a pod's image cannot be pulled, for now."""
     return pod.phase == "Pending" and pod.reason in IMAGE_REASONS
+
+
+def _awaits_report(turn: Turn, job: ObservedJob) -> datetime | None:
+    """Until when the end of the pod that tells the result is waited for; None when it is not.
+
+    Jobs and pods are watched apart, and a Job may be seen complete before its pods are.
+    """
+    ends = [pod.phase in {"Succeeded", "Failed"} for pod in job.pods if pod.index == 0]
+    until = (job.finished_at or turn.now) + REPORT_PATIENCE
+    return until if ends and not any(ends) and turn.now < until else None
 
 
 def _success(job: ObservedJob) -> Succeeded | Failure:

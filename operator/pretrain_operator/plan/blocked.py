@@ -18,6 +18,7 @@ from pretrain_operator.plan.admission import cause_of_refusal
 from pretrain_operator.plan.attempts import waits_for_image
 from pretrain_operator.plan.conditions import find_condition
 from pretrain_operator.plan.decision import Draft, Turn
+from pretrain_operator.plan.meshed import mesh_sentence, meshed_since
 from pretrain_operator.plan.pod_failures import Failure, pod_name
 from pretrain_operator.plan.refused import lacks_pods, with_wait_event
 from pretrain_operator.plan.running import missing_pods
@@ -38,22 +39,30 @@ WAITS: dict[str, Cause] = {
 
 @dataclass(frozen=True)
 class Blockage:
-    """What an attempt waits for; `told_at` is when there is more to tell."""
+    """What an attempt waits for; `told_at` is when there is more to tell.
+
+    `begins` says that nothing is wrong: its pods are on their way.
+    """
 
     sentence: str
     word: str = ""
     told_at: datetime | None = None
+    begins: bool = False
 
 
 def with_blockage(turn: Turn, draft: Draft, job: ObservedJob) -> Draft:
-    """Tell what an attempt waits for, if it waits; a quota that is used up is an event, once."""
-    found = find_blockage(job, turn.job.spec, turn.now)
+    """Tell what an attempt waits for, if it waits; a quota that is used up is an event, once.
+
+    While nothing but its beginning is waited for, it is told why the attempt before ended.
+    """
+    found = find_blockage(job, turn.job.spec, turn.now) or _meshed(turn, job)
     if found is None:
         return draft
     if found.word == Cause.QUOTA.value:
         draft = with_wait_event(turn, draft, found.word, found.sentence)
-    draft = replace(draft, blocked_by=found.sentence, waits_for=found.word)
-    return draft.waking_at(found.told_at)
+    before = draft.stage(job.stage).message if found.begins and job.attempt > 0 else ""
+    sentence = f"{found.sentence} {before}".rstrip()
+    return replace(draft, blocked_by=sentence, waits_for=found.word).waking_at(found.told_at)
 
 
 def with_missing_pods(status: PretrainJobStatus, failure: Failure) -> Failure:
@@ -119,15 +128,22 @@ def _not_running(pod: ObservedPod | None, subject: _Subject, now: datetime) -> B
     index = subject.missing[0]
     plain = f"{subject.named(index)}: not running yet."
     if pod is None or pod.scheduled_at is None:
-        return Blockage(plain)
+        return Blockage(plain, begins=True)
     due = pod.scheduled_at + CREATION_PATIENCE
     if now < due:
-        return Blockage(plain, told_at=due)
+        return Blockage(plain, told_at=due, begins=True)
     sentence = (
         f"{subject.named(index)}: its container is still being created on node {pod.node}; "
         "the image is being pulled, or a volume is not there"
     )
     return Blockage(f"{sentence}.", Cause.IMAGE_PULL.value)
+
+
+def _meshed(turn: Turn, job: ObservedJob) -> Blockage | None:
+    due = meshed_since(turn, job)
+    if due is None or turn.now < due:
+        return None if due is None else Blockage("", told_at=due)
+    return Blockage(mesh_sentence(job))
 
 
 def _lingering(job: ObservedJob, spec: PretrainJobSpec) -> Blockage | None:

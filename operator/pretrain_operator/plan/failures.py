@@ -21,9 +21,10 @@ SETTLING_TIME = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class Settling:
-    """The attempt has failed, and may yet tell a better cause until then."""
+    """The attempt has failed, and may yet tell a better cause than `so_far` until then."""
 
     until: datetime
+    so_far: Failure
 
 
 def failure_of(job: ObservedJob, *, now: datetime, ranks_per_pod: int) -> Failure | Settling | None:
@@ -41,7 +42,7 @@ def failure_of(job: ObservedJob, *, now: datetime, ranks_per_pod: int) -> Failur
     until = _settled_at(job, lost)
     if decisive.weight <= Weight.DISRUPTION or _all_ended(job.pods) or until <= now:
         return decisive
-    return Settling(until)
+    return Settling(until, so_far=decisive)
 
 
 def has_failed(job: ObservedJob) -> bool:

@@ -30,6 +30,7 @@ from pretrain_operator.plan.conditions import (
 )
 from pretrain_operator.plan.deadlines import enforce_deadlines, expiry
 from pretrain_operator.plan.decision import Draft, Plan, Turn, Verdict
+from pretrain_operator.plan.edited import with_edit
 from pretrain_operator.plan.failures import Settling
 from pretrain_operator.plan.ownership import is_foreign
 from pretrain_operator.plan.pod_failures import Failure
@@ -138,16 +139,18 @@ def _watch(turn: Turn, draft: Draft, stage: StageStatus, alive: Alive) -> Draft:
     denied = with_refused_pods(draft, stage, alive.job)
     if denied is not None:
         return denied
-    draft = with_progress(turn, draft, stage, alive.job).waking_at(alive.checked_at)
-    draft = with_blockage(turn, replace(draft, live=is_live(alive.job)), alive.job)
-    return with_room(turn, draft, stage, alive.job)
+    live = is_live(alive.job)
+    draft = with_progress(turn, draft, stage, alive.job, live=live).waking_at(alive.checked_at)
+    draft = with_blockage(turn, replace(draft, live=live), alive.job)
+    draft = with_room(turn, draft, stage, alive.job)
+    return with_edit(turn, draft, stage, alive.job)
 
 
 def _settle(turn: Turn, draft: Draft, settling: Settling) -> Draft:
     """What the attempt waited for may be why it fails, and its pending pods go first."""
     running = find_condition(turn.job.status, "Running")
     told = running.reason if running is not None and running.reason in WAITS else ""
-    blocked_by = turn.job.status.blocked_by if told else ""
+    blocked_by = turn.job.status.blocked_by if told else settling.so_far.sentence
     return replace(draft, blocked_by=blocked_by, waits_for=told).waking_at(settling.until)
 
 

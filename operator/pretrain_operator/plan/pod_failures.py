@@ -5,6 +5,7 @@ Tables are data; what decides between several lost pods is the business of `plan
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import dataclass
 from datetime import datetime
@@ -75,6 +76,10 @@ _REASONS: dict[str, _Reason] = {
 }
 """By reason of a container (kubelet), of a pod, or of its DisruptionTarget condition."""
 
+_OVER_LIMIT = re.compile(r"exceeds the (?:total )?limit|exceeded its local ephemeral storage limit")
+"""In the kubelet's text on a pod that is over a limit of its own, and would be anywhere; a node
+that is low on disk says otherwise (pkg/kubelet/eviction)."""
+
 _CAUSES: dict[int, Cause] = {
     code: cause for cause, code in EXIT_CODES.items() if cause is not Cause.UNKNOWN
 }
@@ -125,6 +130,9 @@ def _judge(pod: ObservedPod) -> _Verdict:
     report = pod.report
     if report is not None and report.cause is not None and _is_specific(report.cause):
         return report.cause, Weight.SPECIFIC, _reported(report), report.retryable
+    if pod.reason == "Evicted" and _OVER_LIMIT.search(pod.message):
+        text = _with_detail("was evicted for using more disk than it may", pod)
+        return Cause.STORAGE_UNAVAILABLE, Weight.SPECIFIC, text, False
     reason = _REASONS.get(pod.reason)
     if reason is not None:
         return reason.cause, reason.weight, _with_detail(reason.text, pod), True

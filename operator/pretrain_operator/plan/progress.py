@@ -30,13 +30,18 @@ def with_newest_checkpoint(turn: Turn, draft: Draft) -> Draft:
     return draft.with_status(checkpoint=max(known, key=lambda commit: commit.step, default=None))
 
 
-def with_progress(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) -> Draft:
-    """Take over what the current attempt's indexes last told of themselves."""
+def with_progress(
+    turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob, *, live: bool
+) -> Draft:
+    """Take over what the current attempt's indexes last told of themselves.
+
+    Why the attempt before ended stays told until this one runs.
+    """
     progress = [p for p in turn.observed.progress if _is_of(p, stage)]
     succeeded = min(job.succeeded, stage.total)
-    draft = draft.with_stage(
-        stage.name, succeeded=succeeded, message=_message(stage, progress, succeeded)
-    )
+    begins = not progress and not live
+    message = stage.message if begins else _message(stage, progress, succeeded)
+    draft = draft.with_stage(stage.name, succeeded=succeeded, message=message)
     training = next((p.training for p in progress if p.index == 0 and p.training), None)
     return draft.with_status(training=_rounded(training)) if training else draft
 

@@ -52,7 +52,6 @@ def with_begun_stage(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
         state="Running",
         start_time=stage.start_time or job.created_at,
         retry_time=None,
-        message="",
     )
 
 

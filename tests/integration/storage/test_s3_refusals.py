@@ -112,7 +112,7 @@ def test_a_missing_bucket_is_named_and_not_taken_for_an_empty_one(storage: Stora
     store = open_store(storage, "s3://no-such-bucket/prefix")
 
     for ask in (store.exists, store.read, store.head, lambda key: list(store.list(key))):
-        with pytest.raises(StorageRefusedError, match="no-such-bucket"):
+        with pytest.raises(StorageUnavailableError, match="no-such-bucket"):
             ask("object")
 
 
@@ -120,7 +120,7 @@ def test_a_missing_bucket_is_named_and_not_taken_for_an_empty_one(storage: Stora
 def test_a_write_into_a_missing_bucket_is_refused(storage: StorageSpec) -> None:
     store = open_store(storage, "s3://no-such-bucket/prefix")
 
-    with pytest.raises(StorageRefusedError, match="no such bucket; create it"):
+    with pytest.raises(StorageUnavailableError, match="no such bucket; create it"):
         store.write("object", b"1")
 
 

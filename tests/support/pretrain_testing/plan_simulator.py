@@ -316,4 +316,5 @@ def _observed_job(manifest: Manifest, now: datetime) -> ObservedJob:
         attempt=int(labels["pretrain.dev/attempt"]),
         created_at=now,
         completions=manifest["spec"]["completions"],
+        generation=int(manifest["metadata"]["annotations"]["pretrain.dev/generation"]),
     )

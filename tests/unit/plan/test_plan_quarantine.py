@@ -15,7 +15,7 @@ from pretrain_testing.plan_simulator import Simulation, make_job
 BAD = "node-1"
 """Where the simulation places the pod with index 1."""
 
-DEVICE = {"cause": Cause.INFRASTRUCTURE, "message": "CUDA error: uncorrectable ECC error"}
+DEVICE = "CUDA error: uncorrectable ECC error"
 NO_ROOM = "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector."
 
 
@@ -39,11 +39,16 @@ def training(**quarantine: Any) -> tuple[Simulation, list[Manifest]]:
     return sim, applied
 
 
-def fail_again(sim: Simulation, times: int = 1, *, index: int = 1, **report: Any) -> None:
+def fail(sim: Simulation, *, index: int = 1, cause: Cause = Cause.INFRASTRUCTURE) -> None:
+    """Fail a rank of the running attempt, and begin the next one."""
+    sim.report_failure("train", index, cause, message=DEVICE)
+    sim.wait(600)
+
+
+def fail_again(sim: Simulation, times: int = 1, **failure: Any) -> None:
     """Fail a rank of the running attempt, and run the next one."""
     for _ in range(times):
-        sim.report_failure("train", index, **{**DEVICE, **report})
-        sim.wait(600)
+        fail(sim, **failure)
         sim.run("train")
 
 
@@ -143,8 +148,7 @@ def test_a_node_is_let_in_again_when_its_time_is_over() -> None:
 
 def test_what_waits_for_a_place_says_which_nodes_are_kept_out() -> None:
     sim, _ = training(failures=1)
-    sim.report_failure("train", 1, **DEVICE)
-    sim.wait(600)
+    fail(sim)
 
     wait_for_a_place(sim, 60)
 
@@ -155,8 +159,7 @@ def test_what_waits_for_a_place_says_which_nodes_are_kept_out() -> None:
 
 def test_without_room_elsewhere_the_node_is_let_in_again_at_no_cost() -> None:
     sim, applied = training(failures=1)
-    sim.report_failure("train", 1, **DEVICE)
-    sim.wait(600)
+    fail(sim)
     before = sim.job.status.restarts
 
     wait_for_a_place(sim, timedelta(minutes=5).total_seconds())

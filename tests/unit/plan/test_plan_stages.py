@@ -261,6 +261,31 @@ def test_the_results_of_a_complete_job_whose_pods_are_gone_are_not_needed_again(
     assert sim.job.status.restarts == {}
 
 
+def test_a_job_that_is_complete_before_its_pod_is_seen_to_end_is_waited_for() -> None:
+    sim = Simulation(make_job())
+    sim.settle()
+    sim.run("tokenizer")
+
+    sim.change("tokenizer", condition="Complete", succeeded=1, finished_at=sim.now)
+    sim.settle()
+    assert (sim.phase(), sim.stage("tokenizer").state) == (Phase.TOKENIZING, "Running")
+
+    sim.succeed("tokenizer", tokenizer_result())
+    assert sim.stage("tokenizer").state == "Complete"
+    assert sim.job.status.restarts == {}
+
+
+def test_a_pod_that_is_never_seen_to_end_is_not_waited_for_long() -> None:
+    sim = Simulation(make_job())
+    sim.until("preprocess")
+    sim.run("preprocess")
+
+    sim.change("preprocess", condition="Complete", succeeded=3, finished_at=sim.now)
+    sim.wait(31)
+
+    assert sim.stage("preprocess").state == "Complete"
+
+
 def test_a_tokenizer_whose_report_is_lost_runs_again() -> None:
     sim = Simulation(make_job())
     sim.settle()

@@ -143,6 +143,22 @@ def test_a_leader_bears_an_outage_that_is_shorter_than_its_trust():
     run(scenario())
 
 
+def test_a_renewal_that_failed_is_tried_again_long_before_the_next_one_is_due():
+    async def scenario() -> None:
+        server = OneLease()
+        leader = replica(server, "a")
+        await leader.acquire()
+        keeping = asyncio.create_task(leader.keep())
+        server.down = True
+        await asyncio.sleep(leader.pause + 0.1)
+        server.down = False
+        await asyncio.sleep(leader.pause / 2)
+        assert server.writes == ["a", "a"]
+        keeping.cancel()
+
+    run(scenario())
+
+
 def test_a_leader_ends_when_the_server_is_silent_for_too_long():
     async def scenario() -> None:
         server = OneLease()

@@ -5,9 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pretrain_api.reports import StageName, StageProgress
+from pretrain_api.reports import StageName, StageProgress, TrainingStatus
 from pretrain_operator.observe import PodFacts
-from pretrain_operator.progress import StepClock, pods_to_ask, progress_url, read_answer
+from pretrain_operator.progress import (
+    StepClock,
+    pods_to_ask,
+    progress_url,
+    read_answer,
+    step_of,
+)
 from pretrain_testing.raw_children import raw_pod
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,6 +60,13 @@ def test_no_stage_can_fill_the_status_with_words():
     read = read_answer(answer, pod())
     assert read is not None
     assert len(read.message) == 1024
+
+
+def test_no_step_is_late_while_training_evaluates_or_writes_its_model():
+    answer = StageProgress(stage="train", training=TrainingStatus(step=7, max_steps=9))
+    assert step_of(answer) == 7
+    assert step_of(answer.model_copy(update={"message": "evaluating"})) is None
+    assert step_of(None) is None
 
 
 class Steps:

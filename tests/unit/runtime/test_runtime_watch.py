@@ -7,14 +7,13 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from pretrain_operator.addresses import JOBS, PODS, PRETRAIN_JOBS
+from pretrain_operator.addresses import PODS, PRETRAIN_JOBS
 from pretrain_operator.audit import Audit
 from pretrain_operator.cluster import Cluster
 from pretrain_operator.errors import ApiError, ApiUnreachableError
 from pretrain_operator.store import Store
 from pretrain_operator.tables import Table
 from pretrain_operator.watch import OUR_CHILDREN, Watch
-from pretrain_testing.raw_children import raw_job
 from pretrain_testing.virtual_time import run_in_virtual_time
 
 Raw = dict[str, Any]
@@ -110,18 +109,17 @@ def test_a_list_that_fails_is_tried_again():
 
 
 def stored_job(version: int) -> Raw:
-    raw = raw_job()
-    return {**raw, "metadata": {**raw["metadata"], "resourceVersion": str(version)}}
+    metadata = {"name": "roberta-zh", "namespace": "team-a", "uid": "uid-of-job"}
+    return {"metadata": {**metadata, "resourceVersion": str(version)}, "spec": {}}
 
 
 def audited(heard: list[tuple[str, str, int]], there: list[Raw]) -> Store:
-    """A store with one child Job, after an audit that has heard of some answers."""
+    """A store with one PretrainJob, after an audit that has heard of some answers."""
     store = Store(job_changed=lambda _: None, children_changed=lambda _: None)
-    store.child_jobs.put(stored_job(5))
+    store.jobs.put(stored_job(5))
     server = Scripted(lists=[there])
     audit = Audit(cast("Cluster", server), store, (None,))
-    for resource in (PRETRAIN_JOBS.plural, JOBS.plural):
-        audit.note("list", resource, 200)
+    audit.note("list", PRETRAIN_JOBS.plural, 200)
     assert audit.has_heard_all
     audit.begin()
     for verb, resource, code in heard:
@@ -131,10 +129,10 @@ def audited(heard: list[tuple[str, str, int]], there: list[Raw]) -> Store:
 
 
 def test_a_second_list_of_kopfs_shows_what_was_deleted_meanwhile():
-    assert len(audited([("list", "jobs", 200)], there=[]).child_jobs) == 0
-    assert len(audited([("list", "jobs", 200)], there=[stored_job(5)]).child_jobs) == 1
+    assert len(audited([("list", "pretrainjobs", 200)], there=[]).jobs) == 0
+    assert len(audited([("list", "pretrainjobs", 200)], there=[stored_job(5)]).jobs) == 1
 
 
 def test_without_one_nobody_asks():
-    heard = [("watch", "jobs", 200), ("list", "jobs", 500)]
-    assert len(audited(heard, there=[]).child_jobs) == 1
+    heard = [("watch", "pretrainjobs", 200), ("list", "pretrainjobs", 500)]
+    assert len(audited(heard, there=[]).jobs) == 1

@@ -45,7 +45,7 @@ def answer(
     [
         (404, "NoSuchKey", NotFoundError, "no such object"),
         (404, "404", NotFoundError, "no such object"),
-        (404, "NoSuchBucket", StorageRefusedError, "create it or correct the storage URI"),
+        (404, "NoSuchBucket", StorageUnavailableError, "create it or correct the storage URI"),
         (412, "PreconditionFailed", AlreadyExistsError, "exists already"),
         (409, "ConditionalRequestConflict", ConflictError, "under way"),
         (403, "AccessDenied", StorageRefusedError, "grant s3:PutObject"),

@@ -1,5 +1,6 @@
 """What a node's processes are given: the environment and the commands."""
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,35 @@ def test_the_wait_for_rank_0_is_bounded_and_names_it(host: str, reason: str) -> 
         wait_for_master(host, port, timeout_seconds=5, clock=time.clock, sleep=time.sleep)
 
     assert time.now == 5
+
+
+def test_what_rank_0_is_waited_for_under_is_logged_every_ten_seconds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    time, host = Time(), "no-such-name.invalid"
+    caplog.set_level("INFO")
+
+    with pytest.raises(InfrastructureError):
+        wait_for_master(host, 29400, timeout_seconds=35, clock=time.clock, sleep=time.sleep)
+
+    told = [record.message for record in caplog.records if "waiting for rank 0" in record.message]
+    assert len(told) == 4
+    assert all(f"{host}:29400" in line for line in told)
+
+
+def test_a_rank_0_that_answers_late_is_met() -> None:
+    time, port, listening = Time(), free_port(), socket.socket()
+
+    def sleep(seconds: float) -> None:
+        time.sleep(seconds)
+        if time.now == 10:
+            listening.bind(("127.0.0.1", port))
+            listening.listen()
+
+    with listening:
+        wait_for_master("127.0.0.1", port, timeout_seconds=600, clock=time.clock, sleep=sleep)
+
+    assert time.now == 10
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 from pretrain_api.reports import Cause, StageReport
 from pretrain_jobs.errors import StageError
-from pretrain_jobs.train.outcome import RankEnding, explain
+from pretrain_jobs.train.outcome import RankEnding, explain, explain_agent
 
 KILLED, TERMINATED = -9, -15
 
@@ -87,3 +87,22 @@ def test_an_error_keeps_whether_it_is_worth_a_retry() -> None:
 
 def test_a_rank_without_a_report_is_told_by_its_exit_code() -> None:
     assert "rank 3 ended with exit code 139" in str(why(RankEnding(3, 139)))
+
+
+@pytest.mark.parametrize(
+    ("code", "stopped", "out_of_memory", "cause"),
+    [
+        (1, True, False, Cause.PREEMPTED),
+        (KILLED, False, True, Cause.OUT_OF_MEMORY),
+        (KILLED, False, False, Cause.INFRASTRUCTURE),
+        (1, False, True, Cause.INFRASTRUCTURE),
+    ],
+)
+def test_an_agent_that_ended_before_its_ranks_is_explained_by_what_happened_to_it(
+    code: int, cause: Cause, *, stopped: bool, out_of_memory: bool
+) -> None:
+    error = explain_agent(code, stopped=stopped, out_of_memory=out_of_memory)
+
+    assert error is not None
+    assert error.cause is cause
+    assert explain_agent(0, stopped=stopped, out_of_memory=out_of_memory) is None
