@@ -21,13 +21,18 @@ _WAIT = "3m"
 
 def install_chart(bed: Profile) -> None:
     """Install the chart as it is in the checkout, unless it is installed so already."""
-    done = bed.state / "chart"
+    done = _installed(bed)
     wanted = _digest()
     if done.exists() and done.read_text() == wanted:
         return
     create_namespace(ApiClient(bed), NAMESPACE)
     helm(bed, "upgrade", "--install", RELEASE, str(CHART), f"--values={VALUES}")
     done.write_text(wanted)
+
+
+def forget_chart(bed: Profile) -> None:
+    """Have the next `up` install the chart again: a test has put something else in its place."""
+    _installed(bed).unlink(missing_ok=True)
 
 
 def restart_operator(bed: Profile) -> None:
@@ -46,6 +51,11 @@ def helm(bed: Profile, *arguments: str) -> str:
     if arguments[0] in ("upgrade", "uninstall"):
         flags += ["--wait", f"--timeout={_WAIT}"]
     return run(program("helm"), *arguments, *flags, environment=environment)
+
+
+def _installed(bed: Profile) -> Path:
+    """The file that names what is installed."""
+    return bed.state / "chart"
 
 
 def _digest() -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-import secrets
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from bed.cluster import Bed
 from bed.failures import dump_failure
 from bed.lifecycle import down, up
-from bed.namespaces import create_namespace, delete_namespace
+from bed.namespaces import passing_namespace
 from bed.profile import ProfileName, profile
 
 _OURS = "brought-up-by-tests"
@@ -45,10 +44,8 @@ def bed_for_session(name: ProfileName) -> Iterator[Bed]:
 @pytest.fixture
 def namespace(bed: Bed, request: pytest.FixtureRequest) -> Iterator[str]:
     """A fresh namespace with Pod Security *restricted* and the storage's Secret in it."""
-    name = f"{_slug(request.node.name)}-{secrets.token_hex(3)}"
-    create_namespace(bed.api, name)
-    yield name
-    delete_namespace(bed.api, name)
+    with passing_namespace(bed.api, _slug(request.node.name)) as name:
+        yield name
 
 
 @pytest.fixture

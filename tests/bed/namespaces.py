@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import secrets
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from bed.api_client import ApiClient
@@ -13,6 +16,15 @@ STORAGE_SECRET = "storage"
 """Secret with the keys of the bed's object storage."""
 
 _ACCOUNT_SECONDS = 60.0
+
+
+@contextmanager
+def passing_namespace(client: ApiClient, beginning: str) -> Iterator[str]:
+    """A namespace of a new name that begins so; it goes in the end, with all that is in it."""
+    name = f"{beginning}-{secrets.token_hex(3)}"
+    create_namespace(client, name)
+    yield name
+    delete_namespace(client, name)
 
 
 def create_namespace(client: ApiClient, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,10 @@ def test_pods_that_break_pod_security_are_refused(bed: Bed, namespace: str):
         bed.kubectl("apply", "-f", "-", "-n", namespace, stdin=yaml.safe_dump(pod))
 
 
-def test_simulated_nodes_run_a_job_to_the_end_that_its_pods_ask_for(bed: Bed, namespace: str):
-    bed.simulate_nodes(2)
+def test_simulated_nodes_run_a_job_to_the_end_that_its_pods_ask_for(
+    bed: Bed, namespace: str, simulate_nodes: Callable[[int], None]
+):
+    simulate_nodes(2)
     good = {
         "simulated.pretrain.dev/run": "100ms",
         "simulated.pretrain.dev/message": '{"said": "hi"}',

@@ -63,7 +63,7 @@ def test_an_upgrade_brings_new_fields_and_keeps_what_is_stored(
     create(bed, namespace, JOB)
     newer = {**JOB, "metadata": {"name": "newer"}, "spec": {**JOB["spec"], "novelty": "yes"}}
 
-    helm("upgrade", installed, chart_with_a_newer_crd(tmp_path))
+    helm("upgrade", installed, chart_with_a_newer_crd(tmp_path), "--force-conflicts")
 
     def created() -> bool:
         try:
@@ -77,7 +77,7 @@ def test_an_upgrade_brings_new_fields_and_keeps_what_is_stored(
     assert stored["spec"]["novelty"] == "yes"
     assert bed.kubectl_json("get", "ptj", "kept", "--namespace", namespace)["spec"]["suspend"]
 
-    helm("upgrade", installed, CHART)
+    helm("upgrade", installed, CHART, "--force-conflicts")
 
 
 def test_a_team_installs_with_rights_in_its_namespace_only(

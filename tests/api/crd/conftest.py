@@ -8,24 +8,15 @@ from typing import Any
 
 import pytest
 from bed.cluster import Bed
-from bed.namespaces import create_namespace, delete_namespace
-from pretrain_testing.stored_jobs import CRD_FILE, StoredJobs, remove_crd, wait_until_served
-
-
-@pytest.fixture(scope="session")
-def crd(bed: Bed, kubernetes_client: Any) -> None:
-    """The CRD, applied as it is now; other levels' tests may have applied it before."""
-    bed.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={CRD_FILE}")
-    wait_until_served(kubernetes_client)
+from bed.namespaces import passing_namespace
+from pretrain_testing.stored_jobs import StoredJobs, remove_crd
 
 
 @pytest.fixture(scope="session")
 def shared_namespace(bed: Bed) -> Iterator[str]:
     """One for all tests here: they start no pods, and leave no job behind."""
-    name = f"crd-{secrets.token_hex(3)}"
-    create_namespace(bed.api, name)
-    yield name
-    delete_namespace(bed.api, name)
+    with passing_namespace(bed.api, "crd") as name:
+        yield name
 
 
 @pytest.fixture

@@ -1,8 +1,12 @@
-"""Operators as processes, each for the namespace of its test and with the chart's rights there."""
+"""Operators as processes, with the chart's rights in the one namespace that each serves.
+
+Most tests share one operator and one namespace, and have a job each; those that start, freeze or
+end operators, or limit what there may be, have a namespace for themselves.
+"""
 
 from __future__ import annotations
 
-import json
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,51 +14,85 @@ from typing import Any
 import pytest
 from bed.binaries import program
 from bed.cluster import Bed
+from bed.namespaces import passing_namespace
 from pretrain_testing.chart import Chart
 from pretrain_testing.operator_process import OperatorProcess
 from pretrain_testing.played_pods import PlayedJob
-from pretrain_testing.stored_jobs import CRD_FILE, wait_until_served
 
 Start = Callable[..., OperatorProcess]
-PLACEHOLDER = "namespace-of-the-test"
-IDENTITY = ("ServiceAccount", "Role", "RoleBinding")
+Manifest = dict[str, Any]
+Admit = Callable[[str, Path], Path]
+ACCOUNT = "pretrain-operator"
+RBAC = "apis/rbac.authorization.k8s.io/v1"
+PATHS = {"ServiceAccount": "api/v1", "Role": RBAC, "RoleBinding": RBAC}
 
 
 @pytest.fixture(scope="session")
-def crd(bed: Bed, kubernetes_client: Any) -> None:
-    """The CRD, taken by the API server."""
-    bed.kubectl("apply", "--server-side", "--force-conflicts", f"--filename={CRD_FILE}")
-    wait_until_served(kubernetes_client)
+def admit(bed: Bed) -> Admit:
+    """Gives the chart's operator its rights in a namespace; the kubeconfig, in a folder."""
+    chart = Chart(str(program("helm")))
+
+    def admit(namespace: str, folder: Path) -> Path:
+        for manifest in chart.render({"watchNamespaces": [namespace]}, namespace=namespace):
+            if manifest["kind"] in PATHS and not _is_hook(manifest):
+                plural = f"{manifest['kind'].lower()}s"
+                path = f"/{PATHS[manifest['kind']]}/namespaces/{namespace}/{plural}"
+                bed.api.create(path, manifest)
+        return bed.account_kubeconfig(folder / "kubeconfig", namespace=namespace, account=ACCOUNT)
+
+    return admit
 
 
 @pytest.fixture(scope="session")
-def identity() -> str:
-    """The chart's service account with its roles in the one namespace it watches, as JSON."""
-    rendered = Chart(str(program("helm"))).render(
-        {"watchNamespaces": [PLACEHOLDER]}, namespace=PLACEHOLDER
-    )
-    return json.dumps({"kind": "List", "apiVersion": "v1", "items": _identity(rendered)})
+def shared_namespace(bed: Bed) -> Iterator[str]:
+    """Where the jobs are of all tests that share an operator."""
+    with passing_namespace(bed.api, "played") as name:
+        yield name
+
+
+@pytest.fixture(scope="session")
+def shared_operator(
+    crd: None, admit: Admit, shared_namespace: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[OperatorProcess]:
+    """One replica that leads and is ready, and goes on from test to test."""
+    folder = tmp_path_factory.mktemp("operator")
+    replica = OperatorProcess(
+        kubeconfig=admit(shared_namespace, folder),
+        namespace=shared_namespace,
+        log=folder / "operator.log",
+    ).start()
+    yield replica.wait_until_leading().wait_until_ready()
+    replica.kill()
 
 
 @pytest.fixture
-def operator_kubeconfig(bed: Bed, namespace: str, identity: str, tmp_path: Path) -> Path:
-    """The way to the API server as the chart's operator."""
-    bed.kubectl("apply", "--filename=-", stdin=identity.replace(PLACEHOLDER, namespace))
-    return bed.account_kubeconfig(
-        tmp_path / "kubeconfig", namespace=namespace, account="pretrain-operator"
-    )
+def operator(shared_operator: OperatorProcess) -> Iterator[OperatorProcess]:
+    """The operator that is shared; nothing in it may go wrong unnoticed."""
+    yield shared_operator
+    print(f"--- {shared_operator.name}\n{shared_operator.logged()[-20_000:]}")
+    errors = "pretrain_operator_reconcile_errors_total"
+    assert shared_operator.metric(errors, reason="internal") == 0
 
 
 @pytest.fixture
-def start_operator(
-    crd: None, namespace: str, operator_kubeconfig: Path, tmp_path: Path
-) -> Iterator[Start]:
-    """Starts a replica for the test's namespace; all of them end with the test."""
+def job(bed: Bed, operator: OperatorProcess, shared_namespace: str) -> Iterator[PlayedJob]:
+    """A PretrainJob of the shared operator's, which a test creates when it likes."""
+    job = PlayedJob(bed.api, shared_namespace, name=f"job-{secrets.token_hex(3)}")
+    yield job
+    if job.exists():
+        job.delete()
+    operator.wait_until_forgotten(job.name)
+
+
+@pytest.fixture
+def start_operator(crd: None, admit: Admit, namespace: str, tmp_path: Path) -> Iterator[Start]:
+    """Starts a replica for the test's own namespace; all of them end with the test."""
+    kubeconfig = admit(namespace, tmp_path)
     started: list[OperatorProcess] = []
 
     def start(name: str = "operator-0", **environment: str) -> OperatorProcess:
         replica = OperatorProcess(
-            kubeconfig=operator_kubeconfig,
+            kubeconfig=kubeconfig,
             namespace=namespace,
             log=tmp_path / f"{name}.log",
             name=name,
@@ -72,25 +110,10 @@ def start_operator(
 
 
 @pytest.fixture
-def operator(start_operator: Start) -> Iterator[OperatorProcess]:
-    """One replica that leads and is ready, and is never refused anything."""
-    replica = start_operator().wait_until_leading().wait_until_ready()
-    yield replica
-    if replica.process.poll() is None:
-        assert replica.metric("pretrain_operator_reconcile_errors_total", reason="internal") == 0
-
-
-@pytest.fixture
-def job(bed: Bed, namespace: str) -> PlayedJob:
-    """A PretrainJob that a test creates when it likes."""
+def own_job(bed: Bed, namespace: str) -> PlayedJob:
+    """A PretrainJob in the test's own namespace."""
     return PlayedJob(bed.api, namespace)
 
 
-def _identity(rendered: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    hooks = "helm.sh/hook"
-    return [
-        manifest
-        for manifest in rendered
-        if manifest["kind"] in IDENTITY
-        and hooks not in (manifest["metadata"].get("annotations") or {})
-    ]
+def _is_hook(manifest: Manifest) -> bool:
+    return "helm.sh/hook" in (manifest["metadata"].get("annotations") or {})

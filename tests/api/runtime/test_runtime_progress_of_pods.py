@@ -63,10 +63,7 @@ def test_training_figures_come_into_status_at_most_once_a_poll(
     operator: OperatorProcess, job: PlayedJob, rank_zero: RankZero
 ):
     job.create()
-    for stage in ("tokenizer", "preprocess"):
-        job.run(stage)
-        job.succeed(stage)
-    job.run("train", ip=ADDRESS)
+    job.train(ip=ADDRESS)
     wait_for("a step in status", lambda: step_of(job) > 0)
     writes = operator.metric("pretrain_operator_api_requests_total", resource="pretrainjobs/status")
     polls = operator.metric("pretrain_operator_progress_polls_total", outcome="ok")
@@ -86,10 +83,7 @@ def test_a_pod_that_does_not_answer_has_not_failed_and_its_last_figures_stay(
     operator: OperatorProcess, job: PlayedJob, rank_zero: RankZero
 ):
     job.create()
-    for stage in ("tokenizer", "preprocess"):
-        job.run(stage)
-        job.succeed(stage)
-    job.run("train", ip=ADDRESS)
+    job.train(ip=ADDRESS)
     wait_for("a step in status", lambda: step_of(job) > 0)
     rank_zero.silent = True
     invalid = "pretrain_operator_progress_polls_total"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bed.cluster import Bed
@@ -9,6 +10,7 @@ from pretrain_testing.operator_process import OperatorProcess
 from pretrain_testing.played_pods import PlayedJob
 from pretrain_testing.processes import wait_for
 
+Start = Callable[..., OperatorProcess]
 UNLIMITED_GPU = {
     "spec": {
         "containers": [{"name": "main", "resources": {"requests": {"nvidia.com/gpu": "1"}}}],
@@ -53,21 +55,22 @@ def test_pods_that_pod_security_refuses_are_told_with_the_rule(
 
 
 def test_a_quota_is_quoted_once_and_waited_for(
-    operator: OperatorProcess, job: PlayedJob, bed: Bed, namespace: str
+    start_operator: Start, own_job: PlayedJob, bed: Bed, namespace: str
 ):
+    start_operator().wait_until_leading()
     path = f"/api/v1/namespaces/{namespace}/resourcequotas"
     quota = {"metadata": {"name": "small"}, "spec": {"hard": {"pods": "0"}}}
     bed.api.create(path, quota)
     wait_for("the quota", lambda: "used" in bed.api.get(f"{path}/small").get("status", {}))
-    job.create()
+    own_job.create()
 
     def quoted() -> bool:
-        sentence = str(job.status().get("blockedBy"))
+        sentence = str(own_job.status().get("blockedBy"))
         return "small" in sentence and "pods" in sentence
 
     wait_for("the quota's name in status", quoted)
-    warnings = [e["reason"] for e in job.events() if e["type"] == "Warning"]
+    warnings = [e["reason"] for e in own_job.events() if e["type"] == "Warning"]
     assert len(warnings) <= 1
     bed.api.request("PATCH", f"{path}/small", {"spec": {"hard": {"pods": "10"}}})
-    job.run("tokenizer")
-    job.wait_for_phase("Tokenizing")
+    own_job.run("tokenizer")
+    own_job.wait_for_phase("Tokenizing")

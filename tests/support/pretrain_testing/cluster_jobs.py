@@ -19,6 +19,8 @@ PATIENCE_SECONDS = 900.0
 POLL_SECONDS = 0.5
 TERMINAL = ("Complete", "Failed")
 
+_JOBS = "/apis/pretrain.dev/v1alpha1/namespaces/{}/pretrainjobs"
+
 Manifest = dict[str, Any]
 
 
@@ -28,12 +30,19 @@ class Kubectl(Protocol):
     def __call__(self, *arguments: str, stdin: str | None = None) -> str: ...
 
 
+class Api(Protocol):
+    """Plain requests as the administrator, without a process for each."""
+
+    def get(self, path: str) -> Any: ...
+
+
 @dataclass(frozen=True)
 class ClusterJobs:
-    """What a user does with PretrainJobs of a namespace."""
+    """What a user does with PretrainJobs of a namespace; `api` makes looking at them cheap."""
 
     kubectl: Kubectl
     namespace: str
+    api: Api | None = None
 
     def apply(self, job: Manifest) -> None:
         """`kubectl apply` of a manifest."""
@@ -41,7 +50,10 @@ class ClusterJobs:
 
     def get(self, name: str) -> Manifest:
         """The job as the API server has it."""
-        return self._json("get", KIND, name)
+        if self.api is None:
+            return self._json("get", KIND, name)
+        job: Manifest = self.api.get(f"{_JOBS.format(self.namespace)}/{name}")
+        return job
 
     def status(self, name: str) -> Manifest:
         """Its status; empty before the operator has seen it."""
@@ -85,6 +97,12 @@ class ClusterJobs:
         """`kubectl wait`, as a script would."""
         timeout = f"--timeout={PATIENCE_SECONDS:g}s"
         self._run("wait", f"--for=condition={condition}", f"{KIND}/{name}", timeout)
+
+    def wait_for_child_condition(self, condition: str, name: str, stage: str) -> None:
+        """`kubectl wait` for the child Jobs of one of a job's stages."""
+        selector = f"{JOB_LABEL}={name},{STAGE_LABEL}={stage}"
+        timeout = f"--timeout={PATIENCE_SECONDS:g}s"
+        self._run("wait", "jobs", "-l", selector, f"--for=condition={condition}", timeout)
 
     def wait_for(
         self, name: str, what: str, holds: Callable[[Manifest], bool], *, may_fail: bool = False

@@ -8,11 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import psutil
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
@@ -20,6 +21,9 @@ from pretrain_testing.processes import wait_for
 
 POLL_SECONDS = 1
 RESYNC_SECONDS = 2
+LOOK_SECONDS = 0.1
+"""How often it is asked what it does; every answer costs it some milliseconds."""
+
 _BACKGROUND = ("leases", "discovery")
 
 
@@ -46,21 +50,25 @@ class OperatorProcess:
 
     def wait_until_ready(self) -> OperatorProcess:
         """Wait for `/readyz`."""
-        wait_for(
-            "readiness of the operator", lambda: self._alive() and self.answer("/readyz") == 200
-        )
+        self._wait_for("readiness", lambda: self._alive() and self.answer("/readyz") == 200)
         return self
 
     def wait_until_leading(self) -> OperatorProcess:
         """Wait until it holds the Lease."""
-        wait_for("leadership", lambda: self._alive() and self.metric("pretrain_operator_is_leader"))
+        leads = "pretrain_operator_is_leader"
+        self._wait_for("leadership", lambda: self._alive() and bool(self.metric(leads)))
         return self
 
     def wait_for_resyncs(self, count: int = 3) -> None:
         """Wait until it has come round several times with nothing to do."""
         name = "pretrain_operator_last_reconcile_timestamp_seconds"
         for _ in range(count):
-            wait_for("a resync", partial(self._is_later, name, self.metric(name)))
+            self._wait_for("a resync", partial(self._is_later, name, self.metric(name)))
+
+    def wait_until_forgotten(self, job: str) -> None:
+        """Wait until it knows no job of a name."""
+        series = partial(self.metric, "pretrain_job_info", job=job)
+        self._wait_for(f"the end of {job}", lambda: self._alive() and not series())
 
     def answer(self, path: str) -> int:
         """The status code of one of its paths; 0 without an answer."""
@@ -103,6 +111,11 @@ class OperatorProcess:
             connection.close()
         return [s for family in text_string_to_metric_families(text) for s in family.samples]
 
+    def resident_bytes(self) -> int:
+        """Its memory."""
+        used: int = psutil.Process(self.process.pid).memory_info().rss
+        return used
+
     def freeze(self) -> None:
         """Stop it from running, without it noticing."""
         self.process.send_signal(signal.SIGSTOP)
@@ -124,6 +137,9 @@ class OperatorProcess:
     def logged(self) -> str:
         """All that it has logged."""
         return self.log.read_text(encoding="utf-8")
+
+    def _wait_for(self, what: str, probe: Callable[[], bool]) -> None:
+        wait_for(f"{what} of the operator", probe, every=LOOK_SECONDS)
 
     def _is_later(self, name: str, than: float) -> bool:
         return self._alive() and self.metric(name) > than

@@ -16,14 +16,14 @@ PATIENCE_SECONDS = 60.0
 """Far more than anything waited for takes, on a busy machine too."""
 
 
-def wait_for(what: str, probe: Callable[[], T | None]) -> T:
-    """The first true answer of a probe; an assertion fails when none comes."""
+def wait_for(what: str, probe: Callable[[], T | None], *, every: float = 0.02) -> T:
+    """The first true answer of a probe, made every so many seconds; an assertion fails if none."""
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         answer = probe()
         if answer:
             return answer
-        time.sleep(0.02)
+        time.sleep(every)
     raise AssertionError(f"{what} did not happen within {PATIENCE_SECONDS:g} s")
 
 
