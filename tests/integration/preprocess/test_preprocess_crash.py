@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import random
 import signal
 import time
@@ -17,6 +16,7 @@ from pretrain_api.spec.preprocess import PreprocessSpec
 from pretrain_jobs.corpus import completion, slice_run, stage
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_testing.corpora import PreprocessJob, json_lines, wordpiece
+from pretrain_testing.fork_server import CONTEXT, preload
 from pretrain_testing.slice_processes import TOLD_FULL, fill_disk, run_slice
 
 HAN = "乌鲁木齐是城市中华人民共和国成立研究生命的起源很忙好坏一二三四五六七八九十"
@@ -24,8 +24,7 @@ TEXTS = ["".join(random.Random(n).choices(HAN + "，。", k=200)) for n in range
 TOKENIZER = wordpiece([*HAN, "，", "。"])
 
 POLL_SECONDS = 0.001
-CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["__main__", "pretrain_jobs.corpus.stage"])
+preload("pretrain_jobs.corpus.stage")
 
 
 def start(job: PreprocessJob, index: int) -> BaseProcess:

@@ -9,7 +9,9 @@ from typing import Any
 
 from pretrain_jobs.evaluate import stage
 
-from pretrain_testing.ranks import CONTEXT
+from pretrain_testing.fork_server import CONTEXT, preload
+
+preload("pretrain_jobs.evaluate.stage")
 
 
 def run_and_die(config: Path) -> int | None:

@@ -6,7 +6,6 @@ tests of what ranks do together; the launcher's own command is `training`'s subj
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import traceback
 from collections.abc import Callable
@@ -17,19 +16,15 @@ from typing import Any
 
 from pretrain_jobs.errors import StageError
 
+from pretrain_testing.fork_server import CONTEXT, preload
 from pretrain_testing.training import free_port
 
 PATIENCE_SECONDS = 120.0
-CONTEXT = multiprocessing.get_context("forkserver")
-"""Starts processes that have all of training imported already."""
-
-CONTEXT.set_forkserver_preload(
-    [
-        "pretrain_jobs.train.main",
-        "pretrain_testing.training_ranks",
-        "transformers.models.bert.modeling_bert",
-        "transformers.models.gpt2.modeling_gpt2",
-    ]
+preload(
+    "pretrain_jobs.train.main",
+    "pretrain_testing.training_ranks",
+    "transformers.models.bert.modeling_bert",
+    "transformers.models.gpt2.modeling_gpt2",
 )
 
 

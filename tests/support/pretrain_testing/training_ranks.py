@@ -29,7 +29,8 @@ from pretrain_jobs.train.main import train
 from pretrain_jobs.train.node import Node, worker_environment
 from pretrain_jobs.train.ranks import Ranks
 
-from pretrain_testing.ranks import CONTEXT, Gang, rank_environment, start_ranks
+from pretrain_testing.fork_server import CONTEXT
+from pretrain_testing.ranks import Gang, rank_environment, start_ranks
 from pretrain_testing.training import RUN_SECONDS, Bed, Ending, free_port
 
 
