@@ -24,6 +24,14 @@ def prefix(namespace: str) -> Prefix:
     return prefix
 
 
+@pytest.fixture(scope="session")
+def shared_prefix(bed: Bed) -> Prefix:
+    """Storage of all jobs that are disturbed, with the data in it."""
+    prefix = Prefix("disturbed")
+    prefix.upload_data()
+    return prefix
+
+
 @pytest.fixture
 def jobs(bed: Bed, namespace: str) -> ClusterJobs:
     """PretrainJobs of this test's namespace."""
