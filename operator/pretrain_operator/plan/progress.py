@@ -59,11 +59,17 @@ def eta(training: TrainingStatus | None) -> str:
 
 
 def with_final_step(draft: Draft, step: int | None) -> Draft:
-    """The step in a training result is final, whatever the last progress said."""
-    if step is None:
+    """The step at which training completed, whatever the last progress said.
+
+    `step` is that of its result; where that is lost, training has made all its steps.
+    """
+    training = draft.status.training
+    if step is not None:
+        training = training or TrainingStatus(max_steps=step)
+        return draft.with_status(training=training.model_copy(update={"step": step}))
+    if training is None or training.max_steps == 0:
         return draft
-    training = draft.status.training or TrainingStatus(max_steps=step)
-    return draft.with_status(training=training.model_copy(update={"step": step}))
+    return draft.with_status(training=training.model_copy(update={"step": training.max_steps}))
 
 
 def with_workers(turn: Turn, draft: Draft) -> Draft:

@@ -261,6 +261,19 @@ def test_the_results_of_a_complete_job_whose_pods_are_gone_are_not_needed_again(
     assert sim.job.status.restarts == {}
 
 
+def test_training_that_completed_while_nobody_looked_has_made_all_its_steps() -> None:
+    sim = Simulation(make_job())
+    sim.until("train")
+    sim.progress(80)
+
+    sim.change("train", pods=(), active=0, succeeded=2, condition="Complete", finished_at=sim.now)
+    sim.settle()
+
+    training = sim.job.status.training
+    assert training is not None
+    assert training.step == training.max_steps == 1000
+
+
 def test_a_job_that_is_complete_before_its_pod_is_seen_to_end_is_waited_for() -> None:
     sim = Simulation(make_job())
     sim.settle()
