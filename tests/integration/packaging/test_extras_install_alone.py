@@ -71,7 +71,7 @@ def installed(python: Path) -> set[str]:
                 "pretrain_operator.children",
                 "pretrainctl",
             ],
-            {"torch", "deepspeed", "kopf", "kubernetes"},
+            {"torch", "deepspeed", "kopf"},
         ),
     ],
 )
