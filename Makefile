@@ -25,9 +25,7 @@ demo: setup ## Raw text to an evaluated, exported model, on this machine
 .PHONY: test
 test: setup test-bed ## All tests that CI runs; those of a cluster need root
 	@$(BIN)/pytest -m unit
-	@$(BIN)/pytest -m integration --durations=15
-	@$(BIN)/pytest -m api --durations=10
-	@$(BIN)/pytest -m cluster --durations=15
+	@$(BIN)/python -m tools.test_levels
 
 .PHONY: unit
 unit: setup ## The tests that need no processes and no servers
