@@ -16,7 +16,12 @@ from bed.errors import BedError
 from bed.profile import Profile
 
 _SECONDS = 60.0
-_ENDED = (http.client.RemoteDisconnected, ConnectionError)
+_ENDED = (
+    http.client.RemoteDisconnected,
+    ConnectionError,
+    ssl.SSLEOFError,
+    ssl.SSLZeroReturnError,
+)
 """What a request meets on a connection that the server has ended meanwhile."""
 
 
