@@ -21,7 +21,7 @@ from pretrain_operator.plan.decision import Draft, Turn
 from pretrain_operator.plan.meshed import mesh_sentence, meshed_since
 from pretrain_operator.plan.pod_failures import Failure, pod_name
 from pretrain_operator.plan.refused import lacks_pods, with_wait_event
-from pretrain_operator.plan.running import missing_pods
+from pretrain_operator.plan.running import missing_pods, waits_to_begin
 
 UNSCHEDULABLE = "Unschedulable"
 """The scheduler's reason for a pod that has no place."""
@@ -76,9 +76,9 @@ def with_missing_pods(status: PretrainJobStatus, failure: Failure) -> Failure:
 
 def find_blockage(job: ObservedJob, spec: PretrainJobSpec, now: datetime) -> Blockage | None:
     """Why an attempt does not run in full; None when nothing keeps it."""
-    missing = missing_pods(job)
-    if not missing or (job.stage != "train" and len(missing) < job.completions):
+    if not waits_to_begin(job):
         return _lingering(job, spec)
+    missing = missing_pods(job)
     subject = _Subject(job, spec.workers.processes_per_worker, missing)
     pods = {pod.index: pod for pod in job.pods if pod.phase == "Pending"}
     told = next((pods[index] for index in missing if index in pods and pods[index].reason), None)

@@ -7,10 +7,9 @@ from datetime import datetime, timedelta
 from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.status import PretrainJobStatus
 
-from pretrain_operator.observed import ObservedJob
 from pretrain_operator.plan.clocks import live_since
 from pretrain_operator.plan.decision import Draft, Turn, Verdict
-from pretrain_operator.plan.running import missing_pods
+from pretrain_operator.plan.running import waits_to_begin
 from pretrain_operator.plan.stages import current_stage
 
 
@@ -53,12 +52,6 @@ def _pending(turn: Turn, draft: Draft, spec: PretrainJobSpec) -> _Deadline:
     job = turn.attempt_of(stage) if stage else None
     sentence = f"Pods were pending for longer than {limit} s: {draft.blocked_by}"
     verdict = Verdict("PendingDeadlineExceeded", sentence)
-    if limit is None or job is None or not _waits(job):
+    if limit is None or job is None or not waits_to_begin(job):
         return None, verdict
     return job.created_at + timedelta(seconds=limit), verdict
-
-
-def _waits(job: ObservedJob) -> bool:
-    """A gang waits for its last pod, any other stage for its first."""
-    missing = missing_pods(job)
-    return bool(missing) if job.stage == "train" else len(missing) == job.completions

@@ -28,6 +28,11 @@ MESSAGE_LIMIT = 4096
 DONE_STATES: frozenset[StageState] = frozenset({"Complete", "Skipped"})
 
 
+def instant(moment: datetime) -> str:
+    """A moment as sentences tell it, in UTC and whole seconds: `2026-01-01T12:00:00Z`."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
 @dataclass(frozen=True)
 class Plan:
     """What should happen next.

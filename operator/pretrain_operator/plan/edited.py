@@ -11,7 +11,7 @@ from pretrain_api.status import StageStatus
 from pretrain_operator.observed import ObservedJob
 from pretrain_operator.plan.decision import Draft, Turn
 from pretrain_operator.plan.refused import lacks_pods
-from pretrain_operator.plan.running import missing_pods
+from pretrain_operator.plan.running import waits_to_begin
 
 
 def with_edit(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) -> Draft:
@@ -29,9 +29,6 @@ def _is_older(turn: Turn, job: ObservedJob) -> bool:
 
 def _is_stuck(job: ObservedJob) -> bool:
     """Whether a pod that is needed to begin tells what it waits for, or cannot be created."""
-    if job.condition is not None or job.succeeded:
-        return False
-    missing = missing_pods(job)
-    if not missing or (job.stage != "train" and len(missing) < job.completions):
+    if job.condition is not None or job.succeeded or not waits_to_begin(job):
         return False
     return lacks_pods(job) or any(pod.phase == "Pending" and pod.reason for pod in job.pods)

@@ -38,7 +38,7 @@ def failure_of(job: ObservedJob, *, now: datetime, ranks_per_pod: int) -> Failur
     ]
     if not lost:
         return _failure_without_pods(job)
-    decisive = min(lost, key=_order)
+    decisive = min(lost, key=decisive_order)
     until = _settled_at(job, lost)
     if decisive.weight <= Weight.DISRUPTION or _all_ended(job.pods) or until <= now:
         return decisive
@@ -86,8 +86,8 @@ def _started(pod: ObservedPod) -> float:
     return pod.started_at.timestamp() if pod.started_at else 0.0
 
 
-def _order(failure: Failure) -> tuple[int, float, int]:
-    """By weight, then by time; what survivors say weighs the same whatever they say."""
+def decisive_order(failure: Failure) -> tuple[int, float, int]:
+    """The lowest decides: by weight, then by time; survivors weigh the same whatever they say."""
     at = failure.at.timestamp() if failure.at else float("inf")
     return min(failure.weight, Weight.NOISE), at, failure.weight
 

@@ -16,7 +16,7 @@ from pretrain_api.status import PretrainJobStatus, StageStatus, SuspectNode
 
 from pretrain_operator.observed import ObservedJob
 from pretrain_operator.plan.blocked import UNSCHEDULABLE
-from pretrain_operator.plan.decision import Draft, Turn
+from pretrain_operator.plan.decision import Draft, Turn, instant
 from pretrain_operator.plan.pod_failures import Failure, Weight
 
 REMEMBERED = 64
@@ -54,7 +54,7 @@ def with_suspect_node(
     draft = draft.with_status(suspect_nodes=[*others, node][-REMEMBERED:])
     if node.kept_out_until is None:
         return draft
-    text = f"Node {node.name} has ended {failures} attempts and is kept out until {_moment(until)}."
+    text = f"Node {node.name} has ended {failures} attempts and is kept out until {instant(until)}."
     return draft.with_event("Warning", "NodeKeptOut", text)
 
 
@@ -69,7 +69,7 @@ def with_room(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) ->
     names = ", ".join(node.name for node in avoided)
     due = min(job.created_at + PATIENCE, *_ends(avoided))
     if turn.now < due:
-        hint = f"Kept out for failures of this job, until {_moment(due)}: {names}."
+        hint = f"Kept out for failures of this job, until {instant(due)}: {names}."
         return replace(draft, blocked_by=f"{draft.blocked_by} {hint}").waking_at(due)
     nodes = [
         node.model_copy(update={"kept_out_until": None}) if node in avoided else node
@@ -101,7 +101,3 @@ def _is_kept_out(node: SuspectNode, now: datetime) -> bool:
 
 def _ends(nodes: Iterable[SuspectNode]) -> list[datetime]:
     return [node.kept_out_until for node in nodes if node.kept_out_until is not None]
-
-
-def _moment(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

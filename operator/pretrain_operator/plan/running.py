@@ -34,6 +34,12 @@ def missing_pods(job: ObservedJob) -> list[int]:
     return [index for index in range(job.completions) if index not in there]
 
 
+def waits_to_begin(job: ObservedJob) -> bool:
+    """Whether pods are missing without which it has not begun: any of a gang, all of a stage."""
+    missing = missing_pods(job)
+    return bool(missing) if job.stage == "train" else len(missing) == job.completions
+
+
 def with_begun_stage(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
     """Tell that an attempt has begun, once its Job is there; having applied it is no proof."""
     job = turn.attempt_of(stage)

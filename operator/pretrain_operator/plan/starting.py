@@ -12,7 +12,7 @@ from pretrain_operator.children.bundle import build_attempt
 from pretrain_operator.children.pod import grace_seconds
 from pretrain_operator.children.resolved import resolved_job, storage_of
 from pretrain_operator.observed import Manifest, Observed
-from pretrain_operator.plan.decision import Draft, Turn
+from pretrain_operator.plan.decision import Draft, Turn, instant
 from pretrain_operator.plan.failures import has_ended
 from pretrain_operator.plan.quarantine import kept_out
 from pretrain_operator.plan.stages import completions, known_artifacts
@@ -45,8 +45,8 @@ def _attempt(turn: Turn, draft: Draft, stage: StageStatus) -> Attempt:
 
 
 def _wait(draft: Draft, stage: StageStatus, until: datetime, *, reason: str) -> Draft:
-    moment = f"{until:%Y-%m-%dT%H:%M:%SZ}"
-    sentence = f"Attempt {stage.attempt} of {stage.name} starts at {moment} at the latest: {reason}"
+    name = f"Attempt {stage.attempt} of {stage.name}"
+    sentence = f"{name} starts at {instant(until)} at the latest: {reason}"
     return replace(draft, blocked_by=sentence).waking_at(until)
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pretrain_api.reports import STAGES, StageName
 from pretrain_api.status import PretrainJobStatus, StageStatus
 from pretrain_operator.observe import PodFacts
-from pretrain_operator.plan.failures import is_lost, last_tries
-from pretrain_operator.plan.pod_failures import Weight, classify_pod, pod_name
+from pretrain_operator.plan.failures import decisive_order, is_lost, last_tries
+from pretrain_operator.plan.pod_failures import classify_pod, pod_name
 from pretrain_operator.plan.stages import current_stage
 
 from pretrainctl.cluster.findings import last_words
@@ -79,7 +79,9 @@ def first_to_fail(tries: Sequence[PodFacts]) -> PodFacts | None:
     pods = [pod for pod in last_tries([fact.pod for fact in tries]) if pod.index in lost]
     if not pods:
         return None
-    return lost[min(pods, key=lambda pod: _order(lost[pod.index])).index]
+    stage = tries[0].stage
+    first = min(pods, key=lambda pod: decisive_order(classify_pod(pod, stage=stage)))
+    return lost[first.index]
 
 
 def stage_to_show(status: PretrainJobStatus, wanted: Wanted) -> StageStatus:
@@ -130,12 +132,6 @@ def _newest_by_index(facts: Sequence[PodFacts]) -> list[PodFacts]:
     """A slice may have several pods; the last one counts."""
     newest = {fact.pod.index: fact for fact in sorted(facts, key=lambda fact: fact.created_at)}
     return [newest[index] for index in sorted(newest)]
-
-
-def _order(fact: PodFacts) -> tuple[int, float]:
-    failure = classify_pod(fact.pod, stage=fact.stage)
-    at = failure.at.timestamp() if failure.at else float("inf")
-    return min(failure.weight, Weight.NOISE), at
 
 
 def stage_named(text: str | None) -> StageName | None:
