@@ -71,6 +71,10 @@ TOOLS = {
         "pretrain_jobs.storage.push:main",
         "copy a local directory's files, such as a corpus, into storage",
     ),
+    "checkpoints": (
+        "pretrain_jobs.checkpoint.command:main",
+        "list, verify, thin out or copy the checkpoints of a job",
+    ),
     "fill-mask": (
         "pretrain_jobs.export.fill_mask:main",
         "show what an exported masked model predicts for hidden tokens",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from pretrain_jobs.storage.base import Progress
@@ -28,9 +28,17 @@ def copy_hashed(source: BinaryIO, target: BinaryIO, *, progress: Progress | None
     return digest.hexdigest()
 
 
+def hash_of(parts: Iterable[bytes], *, progress: Progress | None = None) -> tuple[int, str]:
+    """Number of bytes, and their SHA-256 in hex; the parts are not kept."""
+    digest, size = hashlib.sha256(), 0
+    for part in parts:
+        digest.update(part)
+        size += len(part)
+        if progress:
+            progress(len(part))
+    return size, digest.hexdigest()
+
+
 def sha256_of(stream: BinaryIO) -> str:
     """SHA-256, in hex, of all that a stream still holds."""
-    digest = hashlib.sha256()
-    for chunk in chunks(stream):
-        digest.update(chunk)
-    return digest.hexdigest()
+    return hash_of(chunks(stream))[1]

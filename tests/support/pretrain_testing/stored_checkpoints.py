@@ -1,0 +1,62 @@
+"""Checkpoints written straight into a store, without a run: any bytes, real manifests."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+from pretrain_jobs.checkpoint.layout import CheckpointKey
+from pretrain_jobs.checkpoint.manifest import Commit, RankManifest, StoredFile, encode, root_hash
+from pretrain_jobs.storage import ObjectStore
+
+ATTEMPT = "0" * 32
+
+
+def store_checkpoint(
+    store: ObjectStore,
+    step: int,
+    *,
+    generation: int = 1,
+    world_size: int = 2,
+    lineage: str = "own",
+    committed: bool = True,
+) -> Commit:
+    """Write the files of every rank, their manifests, and COMMIT unless it is to be missing."""
+    key = CheckpointKey(step, generation, ATTEMPT)
+    ranks = tuple(_store_rank(store, key, rank) for rank in range(world_size))
+    commit = Commit(
+        step=step,
+        generation=generation,
+        attempt=ATTEMPT,
+        lineage=lineage,
+        world_size=world_size,
+        zero_stage=1,
+        versions={},
+        time=datetime(2026, 1, 1, tzinfo=UTC),
+        ranks=ranks,
+        root_hash=root_hash(ranks),
+    )
+    if committed:
+        store.write(key.commit, encode(commit))
+    return commit
+
+
+def _store_rank(store: ObjectStore, key: CheckpointKey, rank: int) -> RankManifest:
+    contents = {
+        "rank.json": f'{{"rank": {rank}}}'.encode(),
+        f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt": bytes([rank]) * 1000,
+    }
+    for name, data in contents.items():
+        store.write(key.rank_file(rank, name), data)
+    manifest = RankManifest(
+        rank=rank,
+        step=key.step,
+        generation=key.generation,
+        attempt=key.attempt,
+        files=tuple(
+            StoredFile(name=name, size=len(data), sha256=hashlib.sha256(data).hexdigest())
+            for name, data in contents.items()
+        ),
+    )
+    store.write(key.rank_manifest(rank), encode(manifest))
+    return manifest
