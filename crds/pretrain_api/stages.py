@@ -88,6 +88,9 @@ class TrainStageConfig(StageConfig):
     workers: WorkersSpec
     checkpoint: CheckpointSpec
     rendezvous: RendezvousConfig
+    hang_timeout_seconds: int = Field(
+        1800, description="Of spec.failurePolicy.hang: the longest time without a step."
+    )
 
 
 class EvaluateStageConfig(StageConfig):

@@ -31,18 +31,20 @@ class _Books:
 class Goodput:
     """A stopwatch that is always in exactly one category, `init` at first.
 
-    One thread moves it; any thread may read it.
+    One thread moves it; any thread may read it. `observer` hears of each category that is entered.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         """Start at the clock's present reading, in seconds."""
         self._clock = clock
+        self.observer: Callable[[Category], None] = _nobody
         self._books = _Books("init", clock(), dict.fromkeys(CATEGORIES, 0.0))
 
     def enter(self, category: Category) -> Category:
         """Book the time so far, go on in another category, and return the one that was left."""
         now, left = self._clock(), self._books
         self._books = _Books(category, now, left.seconds(now))
+        self.observer(category)
         return left.category
 
     @contextmanager
@@ -66,3 +68,7 @@ class Goodput:
         seconds = self.seconds
         total = sum(seconds.values())
         return sum(seconds[name] for name in USEFUL) / total if total else 0.0
+
+
+def _nobody(_category: Category) -> None:
+    """Take no note."""

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -29,6 +30,12 @@ from pretrain_jobs.train.memory_kills import kills_by_memory
 from pretrain_jobs.train.node import Node, agent_command, node_number, worker_environment
 from pretrain_jobs.train.outcome import RankEnding, explain, explain_agent
 from pretrain_jobs.train.rendezvous import master_address, wait_for_master
+from pretrain_jobs.train.watchdog import Watchdog
+
+LOOK_SECONDS = 1.0
+"""How often the launcher looks whether its ranks move."""
+
+OTHERS_FIRST_SECONDS = 5.0
 
 RENDEZVOUS_FAILED = 2
 """Exit code of the agent when the nodes did not meet."""
@@ -63,9 +70,10 @@ def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult
         env=worker_environment(config, node, os.environ),
         start_new_session=True,
     )
+    watchdog = Watchdog(node.reports, config.hang_timeout_seconds)
     try:
         with _passing_sigterm_on(node, process) as stop:
-            code = process.wait()
+            code = _wait(process, watchdog, stop)
     finally:
         process.kill()
     if code == RENDEZVOUS_FAILED:
@@ -79,6 +87,26 @@ def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult
         raise error
     first = next((e.report for e in endings if e.rank == 0 and e.report), None)
     return first.result if first and first.result else StageResult()
+
+
+def _wait(process: subprocess.Popen[bytes], watchdog: Watchdog, stop: _Stop) -> int:
+    """The agent's exit code; HangError when a rank does not move although nobody stops it.
+
+    Ranks that can say where they are wait for others, as a rule. They are left alone a moment
+    longer, so that the node of the rank that cannot tells first what holds all of them up.
+    """
+    looked = time.monotonic()
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(LOOK_SECONDS)
+        before, looked = looked, time.monotonic()
+        if not watchdog.look(looked - before) or stop.requested:
+            continue
+        error, standings = watchdog.explain()
+        if all(standing.answers for standing in standings):
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(OTHERS_FIRST_SECONDS)
+        raise error
 
 
 def read_endings(node: Node) -> list[RankEnding]:

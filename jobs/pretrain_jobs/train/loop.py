@@ -185,13 +185,19 @@ class Loop:
         """The state with the evaluation's line, and whether a rank wants to stop instead."""
         self.show(progress, doing="evaluating")
         with self.goodput.during("evaluation"):
-            evaluation = evaluate(self.engine, self.validation(), self.ranks, self.stop)
+            evaluation = evaluate(self.engine, self._alive(), self.ranks, self.stop)
         if evaluation.stopped:
             return progress, True
         if evaluation.result is not None:
             line = evaluation_line(progress.step, evaluation.result)
             progress = self._with_line(progress, line)
         return replace(progress, evaluation_due=False), False
+
+    def _alive(self) -> Iterator[Batch]:
+        """The evaluation's batches; each one that is asked for is a sign of life."""
+        for batch in self.validation():
+            self.goodput.enter("evaluation")
+            yield batch
 
     def _save(self, progress: Progress, *, last: bool) -> None:
         """Save; a failure ends training only if there will be no later save."""

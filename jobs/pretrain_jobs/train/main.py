@@ -31,6 +31,7 @@ from pretrain_jobs.train.devices import require_devices
 from pretrain_jobs.train.engine import build_engine
 from pretrain_jobs.train.finish import finish
 from pretrain_jobs.train.goodput import Goodput
+from pretrain_jobs.train.heartbeat import Heartbeat
 from pretrain_jobs.train.ledger import Ledger
 from pretrain_jobs.train.lifeline import die_with_agent
 from pretrain_jobs.train.loop import Loop
@@ -39,6 +40,7 @@ from pretrain_jobs.train.node import SCRATCH_ENV
 from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
 from pretrain_jobs.train.schedule import with_known_steps
+from pretrain_jobs.train.stacks import told_at_signal
 from pretrain_jobs.train.stopping import stop_on_sigterm
 from pretrain_jobs.train.telemetry import LOG_DIR_ENV, Telemetry
 from pretrain_jobs.train.throughput import peak_operations
@@ -50,7 +52,7 @@ def main(config_path: Path) -> StageResult:
     die_with_agent(os.environ)
     place = Place.from_environment(os.environ)
     scratch = Path(os.environ[SCRATCH_ENV])
-    with _announced(place, scratch / "ranks"):
+    with _announced(place, scratch / "ranks", goodput):
         config = load_config(TrainStageConfig, config_path)
         torch.set_num_threads(config.workers.threads_per_process)
         require_devices(config.workers, local_rank=place.local_rank)
@@ -152,17 +154,23 @@ def _validation(corpus: Corpus, share: Share, *, samples: int) -> Callable[[], I
 
 
 @contextmanager
-def _announced(place: Place, directory: Path) -> Iterator[None]:
-    """Leave this rank's process id for the launcher, and its report where that looks for it."""
-    os.environ[TERMINATION_LOG_ENV] = str(directory / f"{place.rank:05d}.json")
-    path = directory / f"{place.rank:05d}.pid"
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(str(os.getpid()))
-    temporary.replace(path)
-    try:
-        yield
-    finally:
-        path.unlink()
+def _announced(place: Place, directory: Path, goodput: Goodput) -> Iterator[None]:
+    """Leave for the launcher what it watches and asks this rank by, and its report where it looks.
+
+    The process id comes last: whoever has it finds the rest.
+    """
+    own = directory / f"{place.rank:05d}"
+    os.environ[TERMINATION_LOG_ENV] = str(own.with_suffix(".json"))
+    path = own.with_suffix(".pid")
+    with told_at_signal(own.with_suffix(".stack")), Heartbeat(own.with_suffix(".beat")) as beat:
+        goodput.observer = beat.enter
+        temporary = own.with_suffix(".tmp")
+        temporary.write_text(str(os.getpid()))
+        temporary.replace(path)
+        try:
+            yield
+        finally:
+            path.unlink()
 
 
 def _seed(seed: int, rank: int) -> None:

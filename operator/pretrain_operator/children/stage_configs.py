@@ -92,6 +92,7 @@ def _train(attempt: Attempt) -> TrainStageConfig:
         workers=spec.workers,
         checkpoint=spec.checkpoint,
         rendezvous=_rendezvous(attempt),
+        hang_timeout_seconds=spec.failure_policy.hang.timeout_seconds,
         end_of_document=spec.tokenizer.end_of_document,
     )
 

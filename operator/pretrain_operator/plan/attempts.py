@@ -27,6 +27,9 @@ IMAGE_PATIENCE = timedelta(minutes=10)
 REPORT_PATIENCE = timedelta(seconds=30)
 """How long a watch of pods may lag behind that of their Job."""
 
+PODS_FIRST = timedelta(seconds=15)
+"""How much longer a hang is waited for than the pods do, which know more of it."""
+
 
 @dataclass(frozen=True)
 class Absent:
@@ -133,4 +136,4 @@ def _hang_due(turn: Turn, job: ObservedJob, spec: PretrainJobSpec) -> datetime |
         return None
     if stepped_at < job.created_at:
         return None
-    return stepped_at + timedelta(seconds=timeout)
+    return stepped_at + timedelta(seconds=timeout) + PODS_FIRST

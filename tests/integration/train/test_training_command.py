@@ -39,15 +39,21 @@ def test_killed_at_one_place_after_the_other_it_ends_as_if_left_alone(undisturbe
     lost_rank = _kill_a_worker(bed)
     assert "was ended by SIGKILL" in lost_rank.message
     assert lost_rank.code == 71
+    hanging = _stop_a_worker(bed)
+    assert hanging.code == 76
+    assert "no training step ended in 15 s" in hanging.message
+    assert "rank 1 is stopped (SIGSTOP); rank 0 is in " in hanging.message
+    assert "pretrain_jobs/train/" in hanging.message.partition("rank 0")[2]
+    assert "Current thread" in hanging.output
     _kill_the_launcher(bed)
-    killed, _ = run_workers(bed, attempt=2, PRETRAIN_FAILPOINT="before_model_manifest:kill")
+    killed, _ = run_workers(bed, attempt=3, PRETRAIN_FAILPOINT="before_model_manifest:kill")
     assert killed.code == -signal.SIGKILL
     assert not (bed.model_directory / "manifest.json").exists()
     trained = bed.ledger_entries()
-    finished, _ = run_workers(bed, attempt=3)
+    finished, _ = run_workers(bed, attempt=4)
 
     assert finished.code == 0, finished.output
-    assert (bed.ledger / "generation-000004-rank-00000.jsonl").read_bytes() == b""
+    assert (bed.ledger / "generation-000005-rank-00000.jsonl").read_bytes() == b""
     assert bed.ledger_entries() == trained
     assert_same_training(bed, undisturbed)
     _check_cached(bed)
@@ -63,17 +69,33 @@ def _kill_a_worker(bed: Bed) -> Ending:
     return ending
 
 
+def _stop_a_worker(bed: Bed) -> Ending:
+    attempt = bed.variant(bed.name, hang_seconds=15).start(attempt=1)
+    wait_for("a step of this attempt", lambda: _trains(bed, generation=2))
+    pids = (attempt.nodes[0].home / "tmp").glob("pretrain-*/*/ranks/00001.pid")
+    os.kill(int(next(pids).read_text()), signal.SIGSTOP)
+    ending = attempt.wait()[0]
+    assert processes_of(bed.directory) == []
+    return ending
+
+
 def _kill_the_launcher(bed: Bed) -> None:
-    attempt = bed.start(attempt=1)
-    wait_for("step 6", lambda: bed.reached(6))
+    attempt = bed.start(attempt=2)
+    wait_for("a step of this attempt", lambda: _trains(bed, generation=3))
     assert len(workers(attempt)) == 2
     os.kill(attempt.pid, signal.SIGKILL)
     attempt.nodes[0].process.wait()
     wait_for("the end of what it left", lambda: not processes_of(bed.directory))
 
 
+def _trains(bed: Bed, *, generation: int) -> bool:
+    """Whether every rank of an attempt has finished a step."""
+    ledgers = list(bed.ledger.glob(f"generation-{generation:06d}-rank-*.jsonl"))
+    return len(ledgers) == bed.processes and all(path.stat().st_size for path in ledgers)
+
+
 def _check_cached(bed: Bed) -> None:
-    again = bed.run(attempt=4)
+    again = bed.run(attempt=5)
 
     assert again.code == 0
     assert again.report is not None

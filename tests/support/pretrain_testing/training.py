@@ -66,6 +66,7 @@ class Bed:
     checkpoint: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
     rendezvous_seconds: int = 120
+    hang_seconds: int = 1800
     environment: dict[str, str] = field(default_factory=dict)
 
     def variant(self, name: str, **changes: Any) -> Bed:
@@ -148,6 +149,7 @@ class Bed:
                 run_id=f"{self.name}-{attempt}",
                 timeout_seconds=self.rendezvous_seconds,
             ),
+            hang_timeout_seconds=self.hang_seconds,
         )
 
     def write_config(self, attempt: int) -> Path:

@@ -128,11 +128,11 @@ def test_dead_pods_of_a_node_that_takes_none_are_one_gang_for_each_wait() -> Non
     assert len(jobs) == 3
 
 
-def test_a_hang_that_shows_in_no_pod_costs_one_restart_of_its_own() -> None:
+def test_a_hang_that_no_pod_tells_of_costs_one_restart_of_its_own() -> None:
     sim = Simulation(make_job(failurePolicy={"hang": {"timeoutSeconds": 60}}))
     sim.until("train")
     sim.progress(10, committed=10)
-    sim.wait(59)
+    sim.wait(74)
     assert sim.stage("train").attempt == 0
     sim.wait(1)
 

@@ -153,7 +153,7 @@ def test_a_frozen_step_is_a_hang() -> None:
     sim = training(failurePolicy={"hang": {"timeoutSeconds": 600}})
     sim.progress(10)
 
-    sim.wait(599)
+    sim.wait(614)
     assert sim.job.status.restarts == {}
     made = sim.plan()
     assert made.requeue_after == 1
