@@ -7,6 +7,7 @@ nothing else; the rules of Kubernetes are `pretrain_api.schema`'s.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -21,8 +22,14 @@ _REF = "#/$defs/"
 
 def tree_of(model: type[BaseModel]) -> Node:
     """Give the tree of a model, in wire names."""
-    schema = model.model_json_schema(by_alias=True, mode="validation")
+    schema = _schema_of(model)
     return _plain(schema, schema.get("$defs", {}))
+
+
+@cache
+def _schema_of(model: type[BaseModel]) -> Node:
+    """What pydantic takes a tenth of a second for; only read here."""
+    return model.model_json_schema(by_alias=True, mode="validation")
 
 
 def _plain(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Node:

@@ -75,7 +75,7 @@ def pretrainctl(
 def main() -> None:
     """Run a command; an error that it knows by name is one clear sentence, never a traceback."""
     try:
-        app()
+        app(prog_name="pretrainctl")
     except CommandError as error:
         print_note(f"pretrainctl: {error}")
         sys.exit(error.exit_code)

@@ -12,6 +12,7 @@ from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.tokens import Token
 
 from pretrainctl.yaml_scalars import TAG_PREFIX, Loader
 
@@ -82,7 +83,7 @@ def decode_text(data: bytes) -> str:
 def read_documents(text: str) -> Iterator[YamlDocument]:
     """All documents that are not empty; raises NotYamlError at the first that cannot be parsed."""
     try:
-        loader = Loader(text)
+        loader = _ShallowLoader(text)
         while loader.check_node():
             node = loader.get_node()
             if node is not None and not _is_empty(node):
@@ -99,6 +100,16 @@ def read_documents(text: str) -> Iterator[YamlDocument]:
         ) from error
     except RecursionError as error:
         raise NotYamlError(Position(1, 1), _TOO_DEEP) from error
+
+
+class _ShallowLoader(Loader):
+    """Loader that refuses deep brackets as it reads them, each of which would slow all others."""
+
+    def fetch_flow_collection_start(self, token: type[Token]) -> None:
+        if self.flow_level > MAX_DEPTH:
+            mark = self.get_mark()
+            raise NotYamlError(Position(mark.line + 1, mark.column + 1), _TOO_DEEP)
+        super().fetch_flow_collection_start(token)
 
 
 def _position_of_offset(text: str, offset: int) -> Position:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from pretrainctl.errors import InvalidError
 TEST_REVIEWS_PER_LABEL = 1_500
 MIN_LETTERS = 4
 """Shorter reviews ("不错") say nothing that a split could keep apart."""
+
+_NO_LETTERS = re.compile(r"[\W_]+")
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 LABELS = {"negative": "neg.txt", "positive": "pos.txt"}
 
@@ -93,8 +97,8 @@ def _distinct(lines: dict[str, list[str]]) -> list[Review]:
 
 
 def _letters(text: str) -> str:
-    normal = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(character for character in normal if character.isalnum())
+    """Letters and digits alone, as `str.isalnum` tells them, without case and width."""
+    return _NO_LETTERS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
 def _examples(reviews: Iterable[Review]) -> bytes:
@@ -102,4 +106,4 @@ def _examples(reviews: Iterable[Review]) -> bytes:
 
 
 def _json_lines(records: Iterable[dict[str, str]]) -> bytes:
-    return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode()
+    return "".join(_ENCODER.encode(record) + "\n" for record in records).encode()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pretrainctl import yaml_positions
 from pretrainctl.yaml_positions import (
     FieldPath,
     NotYamlError,
@@ -109,10 +110,15 @@ def test_a_tag_whose_value_is_none_of_its_kind_is_a_problem(text: str) -> None:
     assert [str(problem.path[0]) for problem in document.problems] == ["a"]
 
 
-@pytest.mark.parametrize("text", ["[" * 3000, "{a: " * 3000, "[" * 200 + "]" * 200])
+@pytest.mark.parametrize("text", ["[" * 3000, "{a: " * 3000, "[" * 200 + "]" * 200, "- " * 3000])
 def test_a_document_that_is_nested_too_deeply_is_refused(text: str) -> None:
     with pytest.raises(NotYamlError, match="nested more than 100 levels"):
-        list(read_documents(f"a: {text}"))
+        list(read_documents(f"a:\n  {text}"))
+
+
+@pytest.mark.parametrize("text", ["[" * 100 + "]" * 100, "- " * 99 + "b"])
+def test_a_document_may_be_nested_a_hundred_levels(text: str) -> None:
+    assert not read(f"a:\n  {text}").problems
 
 
 def test_a_character_that_is_escaped_as_two_halves_is_one_and_half_of_one_is_a_problem() -> None:
@@ -133,9 +139,12 @@ def test_an_alias_inside_of_itself_is_refused() -> None:
         read("a: &a [*a]\n")
 
 
-def test_a_document_that_expands_to_very_many_values_is_refused() -> None:
+def test_a_document_that_expands_to_very_many_values_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(yaml_positions, "MAX_NODES", 5000)
     levels = "\n".join(f"k{n + 1}: &k{n + 1} [{', '.join([f'*k{n}'] * 9)}]" for n in range(8))
-    with pytest.raises(NotYamlError, match="more than 100,000 values"):
+    with pytest.raises(NotYamlError, match="more than 5,000 values"):
         read(f"k0: &k0 [x]\n{levels}\n")
 
 

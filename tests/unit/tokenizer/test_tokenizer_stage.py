@@ -21,14 +21,30 @@ from pretrain_testing.tokenizer_texts import (
 TASK = {"name": "sentiment", "data": {"uri": "tasks/sentiment.csv"}}
 
 
-@pytest.fixture
-def storage(tmp_path) -> Path:
-    root = tmp_path / "storage"
+def make_storage(directory: Path) -> Path:
+    root = directory / "storage"
     write_jsonl(root / "corpus/a.jsonl", texts())
     write_jsonl(root / "corpus/b.jsonl", texts(20))
     (root / "tasks").mkdir()
     (root / "tasks/sentiment.csv").write_text("text,label\n好,1\n坏,0\n")
     return root
+
+
+@pytest.fixture
+def storage(tmp_path) -> Path:
+    return make_storage(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def used_storage(tmp_path_factory) -> Path:
+    """A storage that a job has used; no test changes its files."""
+    return make_storage(tmp_path_factory.mktemp("used"))
+
+
+@pytest.fixture(scope="module")
+def usual(used_storage) -> StageResult:
+    """What the stage tells of the usual job, wherever its storage is."""
+    return run(used_storage)
 
 
 def run(storage: Path, **sections) -> StageResult:
@@ -64,27 +80,23 @@ def test_the_result_tells_every_stages_artifact_and_the_slices(storage):
     assert result.counts["files"] == 2
 
 
-def test_the_tokenizer_is_committed_with_its_length_and_warnings(storage):
-    result = run(storage)
-
-    tokenizer = store(storage, result.artifacts[0].uri)
-    manifest = load(tokenizer, kind="tokenizer", fingerprint=result.artifacts[0].fingerprint)
+def test_the_tokenizer_is_committed_with_its_length_and_warnings(used_storage, usual):
+    tokenizer = store(used_storage, usual.artifacts[0].uri)
+    manifest = load(tokenizer, kind="tokenizer", fingerprint=usual.artifacts[0].fingerprint)
     assert manifest is not None
     assert verify(tokenizer, manifest, hashes=True) == []
     assert manifest.extra["algorithm"] == "wordpiece"
     assert manifest.extra["vocabSize"] == 400
-    assert manifest.extra["length"] == result.counts["vocabulary"] < 400
-    assert any("enough for" in warning for warning in result.warnings)
+    assert manifest.extra["length"] == usual.counts["vocabulary"] < 400
+    assert any("enough for" in warning for warning in usual.warnings)
 
 
-def test_a_second_job_reuses_the_tokenizer_and_warns_the_same(storage):
-    first = run(storage)
+def test_a_second_job_reuses_the_tokenizer_and_warns_the_same(used_storage, usual):
+    second = run(used_storage)
 
-    second = run(storage)
-
-    assert fingerprints(second) == fingerprints(first)
+    assert fingerprints(second) == fingerprints(usual)
     assert [artifact.cached for artifact in second.artifacts] == [True, False, False, False, False]
-    assert second.warnings == first.warnings
+    assert second.warnings == usual.warnings
 
 
 def test_a_tokenizer_that_lost_a_file_is_made_anew(storage):
@@ -99,12 +111,12 @@ def test_a_tokenizer_that_lost_a_file_is_made_anew(storage):
     assert lost.read_bytes() == before
 
 
-def test_fingerprints_do_not_depend_on_the_order_or_time_of_writing(storage, tmp_path):
+def test_fingerprints_do_not_depend_on_the_order_or_time_of_writing(usual, tmp_path):
     other = tmp_path / "elsewhere" / "storage"
     for name in ("corpus/b.jsonl", "corpus/a.jsonl"):
         write_jsonl(other / name, texts(20 if name.startswith("corpus/b") else 60))
 
-    assert fingerprints(run(storage)) == fingerprints(run(other))
+    assert fingerprints(run(other)) == fingerprints(usual)
 
 
 @pytest.mark.parametrize(
@@ -117,20 +129,19 @@ def test_fingerprints_do_not_depend_on_the_order_or_time_of_writing(storage, tmp
         ({"export": {"dtype": "bfloat16"}}, {"export"}),
     ],
 )
-def test_a_change_renews_what_follows_from_it_and_no_more(storage, sections, expected):
-    assert changed(run(storage), run(storage, **sections)) == expected
+def test_a_change_renews_what_follows_from_it_and_no_more(used_storage, usual, sections, expected):
+    assert changed(usual, run(used_storage, **sections)) == expected
 
 
-def test_changed_text_renews_everything(storage):
-    before = run(storage)
+def test_changed_text_renews_everything(storage, usual):
     write_jsonl(storage / "corpus/b.jsonl", texts(21))
 
-    assert changed(before, run(storage)) == set(STAGES)
+    assert changed(usual, run(storage)) == set(STAGES)
 
 
-def test_changed_evaluation_data_renews_the_evaluation(storage):
+def test_changed_evaluation_data_renews_the_evaluation(used_storage, usual, storage):
     sections = {"evaluation": {"tasks": [TASK]}}
-    before = run(storage, **sections)
+    before = run(used_storage, **sections)
     (storage / "tasks/sentiment.csv").write_text("text,label\n好,1\n坏,1\n")
 
     assert changed(before, run(storage, **sections)) == {"evaluate", "export"}
@@ -183,10 +194,10 @@ def test_a_committed_evaluation_hands_over_its_figures(storage, tmp_path):
     }
 
 
-def test_an_export_may_have_its_own_place(storage, tmp_path):
+def test_an_export_may_have_its_own_place(used_storage, tmp_path):
     uri = (tmp_path / "out").as_uri()
 
-    assert run(storage, export={"uri": uri}).artifacts[4].uri == uri
+    assert run(used_storage, export={"uri": uri}).artifacts[4].uri == uri
 
 
 def test_a_tokenizer_directory_is_loaded_and_decides_the_fingerprint(storage):
