@@ -1,7 +1,6 @@
-"""Marks every test with the level of its folder, makes property tests repeatable, and saves time."""
+"""Marks every test with the level of its folder and makes property tests repeatable."""
 
 import gc
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -40,17 +39,6 @@ def pytest_collection() -> Iterator[None]:
     gc.freeze()
     gc.set_threshold(50_000, 20, 100)
     gc.enable()
-    _let_every_logger_propagate()
-
-
-def _let_every_logger_propagate() -> None:
-    """Torch has fifty that do not, to each of which pytest would add two handlers in every phase.
-
-    The root logger's handlers capture as much.
-    """
-    for logger in logging.root.manager.loggerDict.values():
-        if isinstance(logger, logging.Logger):
-            logger.propagate = True
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,7 +11,6 @@ from importlib.metadata import version
 
 from pretrain_operator.errors import OperatorError
 from pretrain_operator.log import configure
-from pretrain_operator.runtime import run
 from pretrain_operator.settings import OperatorSettings
 
 DISTRIBUTION = "pretrain-operator"
@@ -31,6 +30,8 @@ def main() -> int:
     """Run until told to stop; the exit code says what ended it."""
     if sys.argv[1:]:
         return _tell_usage(sys.argv[1:])
+    from pretrain_operator.runtime import run  # with clients that take a second to load
+
     logging.basicConfig(stream=sys.stderr)
     try:
         settings = OperatorSettings.from_environment(os.environ)

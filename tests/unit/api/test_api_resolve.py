@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pretrain_api.presets import ARCHITECTURES, PRESETS
 from pretrain_api.resolve import resolve, with_steps
@@ -66,14 +66,12 @@ specs = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=50)
 @given(specs)
 def test_resolving_a_resolved_spec_changes_nothing(given_spec: PretrainJobSpec) -> None:
     once = resolve(given_spec)
     assert resolve(once) == once
 
 
-@settings(deadline=None, max_examples=50)
 @given(specs)
 def test_a_resolved_spec_survives_its_json(given_spec: PretrainJobSpec) -> None:
     once = resolve(given_spec)
@@ -81,7 +79,6 @@ def test_a_resolved_spec_survives_its_json(given_spec: PretrainJobSpec) -> None:
     assert resolve(read_back) == once
 
 
-@settings(deadline=None, max_examples=50)
 @given(specs)
 def test_what_the_user_says_stays(given_spec: PretrainJobSpec) -> None:
     said = given_spec.model_dump(by_alias=True, exclude_unset=True)
@@ -92,7 +89,6 @@ def test_what_the_user_says_stays(given_spec: PretrainJobSpec) -> None:
                 assert resolved[section][name] == value
 
 
-@settings(deadline=None, max_examples=50)
 @given(specs)
 def test_the_micro_batch_divides_each_rank_s_share_or_is_left_open(
     given_spec: PretrainJobSpec,

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pretrain_api.reports import STAGES
@@ -16,6 +15,8 @@ from pretrainctl.exit_codes import ExitCode
 from pretrainctl.output import error_console
 from pretrainctl.samples.manifests import list_samples
 from pretrainctl.yaml_positions import read_documents
+
+CRD = Path(__file__).parents[3] / "crds" / "pretrainjobs.yaml"
 
 
 @pytest.fixture
@@ -120,17 +121,13 @@ def test_a_file_that_is_missing_is_not_found(pretrainctl: Pretrainctl, tmp_path:
     assert result.err == f"pretrainctl: {tmp_path}/no.yaml does not exist\n"
 
 
-def children(text: str) -> list[Any]:
-    return [document.data for document in read_documents(text)]
-
-
 def test_the_children_of_a_job_are_rendered_in_the_order_of_its_stages(
     pretrainctl: Pretrainctl,
 ) -> None:
-    result = pretrainctl("render", sample("minimal"))
+    result = pretrainctl("render", sample("minimal"), "-o", "json")
     stages = [
         child["metadata"]["labels"]["pretrain.dev/stage"]
-        for child in children(result.out)
+        for child in json.loads(result.out)
         if child["kind"] == "Job"
     ]
     assert stages == ["tokenizer", "preprocess", "train", "export"]
@@ -139,7 +136,8 @@ def test_the_children_of_a_job_are_rendered_in_the_order_of_its_stages(
 
 def test_rendered_json_and_yaml_are_the_same(pretrainctl: Pretrainctl) -> None:
     text = pretrainctl("render", sample("minimal")).out
-    assert json.loads(pretrainctl("render", sample("minimal"), "-o", "json").out) == children(text)
+    children = [document.data for document in read_documents(text)]
+    assert json.loads(pretrainctl("render", sample("minimal"), "-o", "json").out) == children
 
 
 def test_a_config_in_a_rendered_manifest_can_be_read_line_by_line(
@@ -175,9 +173,7 @@ def test_an_invalid_job_is_not_rendered(pretrainctl: Pretrainctl, bad: Path) -> 
 
 
 def test_the_crd_is_printed_for_kubectl(pretrainctl: Pretrainctl) -> None:
-    (crd,) = children(pretrainctl("crd").out)
-    assert crd["kind"] == "CustomResourceDefinition"
-    assert crd["metadata"]["name"] == "pretrainjobs.pretrain.dev"
+    assert pretrainctl("crd").out == CRD.read_text(encoding="utf-8")
 
 
 def test_samples_are_listed_with_what_they_are(pretrainctl: Pretrainctl) -> None:

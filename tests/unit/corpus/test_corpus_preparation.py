@@ -234,9 +234,10 @@ TEXTS = st.lists(
     max_size=8,
 )
 PREPARING = preparation()
+TOKENIZER = wordpiece(PIECES)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(texts=TEXTS)
 def test_arrays_of_a_batch_are_those_of_its_documents(texts: list[str]) -> None:
     together = prepare(PREPARING, *texts)
@@ -254,9 +255,8 @@ def test_arrays_of_a_batch_are_those_of_its_documents(texts: list[str]) -> None:
 def test_sentences_hold_the_tokens_of_their_text(texts: list[str]) -> None:
     shard = prepare(PREPARING, *texts)
 
-    tokenizer = wordpiece(PIECES)
     lengths = [
-        len(tokenizer.encode(sentence, add_special_tokens=False).ids)
+        len(TOKENIZER.encode(sentence, add_special_tokens=False).ids)
         for text in texts
         for sentence in split_sentences(text)
     ]

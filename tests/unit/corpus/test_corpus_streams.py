@@ -13,6 +13,7 @@ from pretrain_api.spec.corpus import CleaningSpec, SourceSpec
 from pretrain_jobs.corpus import tokens
 from pretrain_jobs.corpus.documents import read_documents
 from pretrain_jobs.corpus.preparation import Preparation, Recipe, Vocabulary
+from pretrain_jobs.corpus.readers import input as input_module
 from pretrain_jobs.corpus.readers.records import Document, Reject, RejectCause
 from pretrain_jobs.corpus.slices import plan_slices
 from pretrain_jobs.corpus.sources import list_source_files
@@ -46,14 +47,17 @@ def test_only_line_feeds_part_lines_in_every_format(tmp_path: Path, suffix: str)
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv", "txt", "parquet"])
-def test_the_first_document_is_there_before_the_rest_is_read(tmp_path: Path, suffix: str) -> None:
-    texts = [f"{number:06d}" + "好" * 8000 for number in range(600)]
+def test_the_first_document_is_there_before_the_rest_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(input_module, "CHUNK_BYTES", 1 << 18)
+    texts = [f"{number:06d}" + "好" * 8000 for number in range(60)]
     data = {
         "jsonl": json_lines(texts),
         "json": json.dumps([{"text": text} for text in texts], ensure_ascii=False).encode(),
         "csv": "\n".join(["text", *texts]).encode(),
         "txt": "\n\n".join(texts).encode(),
-        "parquet": parquet_bytes(tmp_path, texts, 20),
+        "parquet": parquet_bytes(tmp_path, texts, 5),
     }[suffix]
     (tmp_path / f"a.{suffix}").write_bytes(data)
     storage = storage_at(tmp_path)

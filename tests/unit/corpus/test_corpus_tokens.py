@@ -76,7 +76,7 @@ AWKWARD = (
 
 
 @cache
-def both_encoders(lowercase: bool) -> tuple[BertPieceEncoder, BatchEncoder]:  # noqa: FBT001
+def both_encoders(lowercase: bool) -> tuple[BertPieceEncoder, BatchEncoder]:
     """Used for all examples, so that pieces are found among those of earlier texts too."""
     tokenizer = wordpiece(PIECES, lowercase=lowercase)
     return BertPieceEncoder(tokenizer), BatchEncoder(tokenizer)

@@ -9,6 +9,7 @@ import pytest
 from pretrain_api.reports import PROGRESS_FILE_ENV, PROGRESS_PORT_ENV, StageName
 from pretrain_jobs.telemetry.samples import published
 from pretrain_jobs.telemetry.serving import process_labels, served, serving_port
+from pretrain_testing.logged import logged
 from pretrain_testing.scrapes import get, scrape
 from pretrain_testing.training import free_port
 
@@ -75,18 +76,18 @@ def test_other_paths_and_methods_are_refused(config: Path, environment: dict[str
             assert b" 501 " in client.recv(100)
 
 
-def test_a_taken_port_is_told_and_the_stage_runs(
-    config: Path, environment: dict[str, str], caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_taken_port_is_told_and_the_stage_runs(config: Path, environment: dict[str, str]) -> None:
     ran = False
     with (
+        logged() as records,
         served("export", config, environment, index=0),
         served("export", config, environment, index=0),
     ):
         ran = True
 
     assert ran
-    assert f"not served at port {environment[PROGRESS_PORT_ENV]}" in caplog.text
+    (record,) = records
+    assert f"not served at port {environment[PROGRESS_PORT_ENV]}" in record.getMessage()
 
 
 def test_the_port_is_free_again_afterwards(config: Path, environment: dict[str, str]) -> None:
@@ -98,18 +99,22 @@ def test_the_port_is_free_again_afterwards(config: Path, environment: dict[str, 
 
 
 def test_a_source_that_fails_is_told_once_and_harms_nobody(
-    config: Path, environment: dict[str, str], caplog: pytest.LogCaptureFixture
+    config: Path, environment: dict[str, str]
 ) -> None:
     class Broken:
         def samples(self) -> list[object]:
             raise ZeroDivisionError
 
-    with served("export", config, environment, index=0), published(Broken()):  # type: ignore[arg-type]
+    with (
+        logged() as records,
+        served("export", config, environment, index=0),
+        published(Broken()),  # type: ignore[arg-type]
+    ):
         for _ in range(2):
             assert scrape(port_of(environment)) is None
         assert get(port_of(environment), "/progress")[0] == 204
 
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert [record.levelno for record in records] == [logging.WARNING]
 
 
 @pytest.mark.parametrize(

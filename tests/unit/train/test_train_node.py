@@ -1,5 +1,6 @@
 """What a node's processes are given: the environment and the commands."""
 
+import logging
 import socket
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from pretrain_api.stages import RendezvousConfig, TrainStageConfig
 from pretrain_jobs.errors import InfrastructureError, UserError
 from pretrain_jobs.train.node import Node, agent_command, node_number, worker_environment
 from pretrain_jobs.train.rendezvous import is_loopback, master_address, wait_for_master
+from pretrain_testing.logged import logged
 from pretrain_testing.training import Bed, free_port
 
 RENDEZVOUS = RendezvousConfig(host="w-0.w.ns.svc", port=29400, run_id="w", timeout_seconds=5)
@@ -101,16 +103,14 @@ def test_the_wait_for_rank_0_is_bounded_and_names_it(host: str, reason: str) -> 
     assert time.now == 5
 
 
-def test_what_rank_0_is_waited_for_under_is_logged_every_ten_seconds(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_what_rank_0_is_waited_for_under_is_logged_every_ten_seconds() -> None:
     time, host, port = Time(), "127.0.0.1", free_port()
-    caplog.set_level("INFO")
 
-    with pytest.raises(InfrastructureError):
+    with logged(logging.INFO) as records, pytest.raises(InfrastructureError):
         wait_for_master(host, port, timeout_seconds=35, clock=time.clock, sleep=time.sleep)
 
-    told = [record.message for record in caplog.records if "waiting for rank 0" in record.message]
+    lines = [record.getMessage() for record in records]
+    told = [line for line in lines if "waiting for rank 0" in line]
     assert len(told) == 4
     assert all(f"{host}:{port}" in line for line in told)
 
