@@ -11,6 +11,7 @@ from pretrain_api.resolve import architecture_of, objective_names
 from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.spec.model import ConfigValue
 from pretrain_api.spec.preprocess import PackingStrategy
+from pretrain_api.validation.config_ranges import range_problem
 
 _PACKINGS: dict[ObjectiveName, tuple[PackingStrategy, ...]] = {
     "mlm": ("fullSentences", "documents", "segmentPairs"),
@@ -38,7 +39,7 @@ def model_is_named(spec: PretrainJobSpec) -> Iterator[Problem]:
 
 
 def config_overrides_are_known(spec: PretrainJobSpec) -> Iterator[Problem]:
-    """Refuse overrides that the architecture does not have, or of another type."""
+    """Refuse overrides that the architecture does not have, of another type or out of range."""
     architecture = architecture_of(spec)
     if architecture is None:
         return
@@ -55,7 +56,9 @@ def heads_divide_the_width(spec: PretrainJobSpec) -> Iterator[Problem]:
         return
     config = spec.model.config
     width, heads = (architecture.setting(config, key) for key in _shape(architecture))
-    if heads < 1 or width < 1 or width % heads:
+    if heads < 1 or width < 1:
+        return
+    if width % heads:
         yield Problem(
             ("model", "config", architecture.hidden),
             f"{width} cannot be shared by {heads} attention heads ({architecture.heads}); it "
@@ -76,7 +79,7 @@ def key_value_heads_divide_the_heads(spec: PretrainJobSpec) -> Iterator[Problem]
         return
     heads = architecture.setting(spec.model.config, architecture.heads)
     groups = architecture.setting(spec.model.config, architecture.key_value_heads)
-    if groups < 1 or heads % groups:
+    if groups >= 1 and heads % groups:
         yield Problem(
             ("model", "config", architecture.key_value_heads),
             f"{groups} does not divide the {heads} attention heads ({architecture.heads})",
@@ -197,9 +200,7 @@ def _override_problem(architecture: Architecture, key: str, value: ConfigValue) 
     fits = type(value) is kind or (kind is float and type(value) is int)
     if not fits:
         return f"is {_KINDS[kind]}, not {value!r}"
-    if kind is int and key == architecture.positions and isinstance(value, int) and value < 1:
-        return f"{value} positions leave no room for a token"
-    return ""
+    return range_problem(architecture, key, value)
 
 
 def _too_long(architecture: Architecture, config: dict[str, ConfigValue], length: int) -> str:

@@ -3,7 +3,9 @@
 from typing import Any
 
 import pytest
+from pretrain_api.presets import ARCHITECTURES, Architecture
 from pretrain_api.problems import Path, Problem
+from pretrain_api.validation.config_ranges import range_problem
 from pretrain_testing.specs import GPUS, found, problems, task
 
 
@@ -86,7 +88,6 @@ def test_a_model_is_named_once(model: dict[str, Any], path: Path, words: str) ->
         ("gpt2", {"resid_pdrop": "0.1"}, "resid_pdrop", "is a number, not '0.1'"),
         ("bert", {"hidden_size": 770}, "hidden_size", "cannot be shared by 12 attention heads"),
         ("gpt2", {"n_head": 7}, "n_embd", "768 cannot be shared by 7 attention heads (n_head)"),
-        ("bert", {"num_attention_heads": 0}, "hidden_size", "shared by 0 attention heads"),
         (
             "modernbert",
             {"hidden_size": 9, "num_attention_heads": 3},
@@ -101,6 +102,38 @@ def test_a_configuration_that_no_model_can_be_made_of_is_refused(
 ) -> None:
     model = {"architecture": architecture, "config": config}
     assert words in found("model", "config", key, model=model)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "key", "value", "words"),
+    [
+        ("bert", "hidden_size", -768, "is -768; it must be at least 1"),
+        ("bert", "num_attention_heads", 0, "is 0; it must be at least 1"),
+        ("gpt2", "n_layer", 0, "must be at least 1"),
+        ("modernbert", "intermediate_size", -1, "must be at least 1"),
+        ("qwen2", "num_key_value_heads", 0, "must be at least 1"),
+        ("roberta", "pad_token_id", -1, "must be at least 0"),
+        ("bert", "hidden_dropout_prob", 1.5, "is 1.5; a share that is dropped lies from 0 to"),
+        ("gpt2", "attn_pdrop", -0.1, "is -0.1; a share that is dropped"),
+        ("modernbert", "mlp_dropout", 1, "from 0 to below 1"),
+        ("bert", "layer_norm_eps", 0, "is 0; it must be more than 0"),
+        ("qwen2", "rope_theta", -10_000.0, "must be more than 0"),
+        ("bert", "initializer_range", -0.02, "must be more than 0"),
+    ],
+)
+def test_a_number_out_of_its_range_is_refused_once_and_where_it_stands(
+    architecture: str, key: str, value: float, words: str
+) -> None:
+    (problem,) = problems(model={"architecture": architecture, "config": {key: value}})
+
+    assert problem.path == ("model", "config", key)
+    assert words in problem.message
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES.values(), ids=lambda one: str(one.name))
+def test_what_an_architecture_has_by_itself_is_in_range(architecture: Architecture) -> None:
+    for key, value in architecture.config.items():
+        assert range_problem(architecture, key, value) == ""
 
 
 def test_no_positions_are_refused_by_name() -> None:
