@@ -38,10 +38,17 @@ _TAIL = """
 ## What is never done
 
 - A job that has failed, or is complete, never changes again, whatever is edited or deleted.
-- Nothing that the spec, the data or refused credentials are the reason of is tried again.
+- Nothing that the spec or the data are the reason of is tried again.
 - What waits for somebody else (a quota, a place, a Secret, a queue) uses no restart and has no end
   of its own; `spec.pendingDeadlineSeconds` gives it one.
 - An attempt that cannot start is begun anew when the spec is edited, without using a restart.
+
+## Refused credentials
+
+They expire, and others renew them in the Secret while the job stays as it is. So an attempt that
+the storage refuses is followed by another, which reads the Secret anew: ten times in growing gaps,
+half an hour in all. A higher limit for `StorageUnavailable` in `spec.failurePolicy.restarts` makes
+that longer, and `spec.suspend` stops it. No worker runs in the gaps.
 """
 
 

@@ -106,7 +106,10 @@ class StageReport(ApiModel):
     attempt: int = 0
     cause: Cause | None = Field(None, description="None when the stage succeeded.")
     message: str = ""
-    retryable: bool = True
+    retryable: bool = Field(True, description="Whether another attempt may succeed by itself.")
+    mendable: bool = Field(
+        False, description="Whether it may once others correct what it is given, as credentials."
+    )
     result: StageResult | None = None
 
 

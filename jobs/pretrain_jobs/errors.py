@@ -16,6 +16,8 @@ class StageError(Exception):
 
     cause: ClassVar[Cause] = Cause.UNKNOWN
     retryable: ClassVar[bool] = True
+    mendable: ClassVar[bool] = False
+    """Whether what will not change by itself may be changed by others, the job being as it is."""
 
     @property
     def exit_code(self) -> int:
@@ -44,10 +46,16 @@ class StorageUnavailableError(StageError):
 
 
 class StorageRefusedError(StageError):
-    """The storage answers, and its answer will not change by itself (credentials, no bucket)."""
+    """The storage answers, and its answer will not change by itself."""
 
     cause = Cause.STORAGE_UNAVAILABLE
     retryable = False
+
+
+class StorageDeniedError(StorageRefusedError):
+    """The storage turns down whoever asks: others correct credentials, rights or certificates."""
+
+    mendable = True
 
 
 class StorageFullError(StageError):

@@ -50,6 +50,7 @@ class _Ending:
     cause: Cause
     message: str
     retryable: bool
+    mendable: bool = False
 
 
 def run_stage(
@@ -81,6 +82,7 @@ def run_stage(
         cause=ending.cause if ending else None,
         message=ending.message if ending else "",
         retryable=ending.retryable if ending else True,
+        mendable=ending.mendable if ending else False,
         result=result,
     )
     _write_report(report, report_path or _default_report_path())
@@ -126,7 +128,7 @@ def _classify(error: BaseException) -> _Ending:
     if isinstance(error, OSError) and is_full(error):
         error = translate(error, Path(error.filename or "a local file"), "writing")
     if isinstance(error, StageError):
-        return _Ending(error.cause, str(error), error.retryable)
+        return _Ending(error.cause, str(error), error.retryable, error.mendable)
     if isinstance(error, ValidationError):
         return _Ending(Cause.USER_ERROR, f"{error.title} does not fit: {_fields(error)}", False)
     if _is_out_of_memory(error):

@@ -55,8 +55,9 @@ class ObjectStore(Protocol):
     """Objects under one root URI; keys are relative, with `/` between parts.
 
     Writes are atomic: a reader sees the old object, the new one or none, never a part. Methods
-    raise StorageUnavailableError (worth a retry), StorageRefusedError or StorageFullError (not
-    worth one); a method whose object is missing raises NotFoundError.
+    raise StorageUnavailableError (worth a retry), StorageDeniedError (once it is mended),
+    StorageRefusedError or StorageFullError (not worth one); a method whose object is missing raises
+    NotFoundError.
     """
 
     @property

@@ -17,6 +17,7 @@ from botocore import exceptions as sdk
 
 from pretrain_jobs.errors import (
     StageError,
+    StorageDeniedError,
     StorageFullError,
     StorageRefusedError,
     StorageUnavailableError,
@@ -79,7 +80,7 @@ _RULES = (
     _EXPIRED,
     _rule(
         "InvalidAccessKeyId SignatureDoesNotMatch InvalidToken AuthFailure",
-        StorageRefusedError,
+        StorageDeniedError,
         "the credentials are not accepted ({code}); check AWS_ACCESS_KEY_ID, "
         "AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN",
     ),
@@ -97,7 +98,7 @@ _RULES = (
 _STATUS_RULES = (
     _rule(
         "401 403",
-        StorageRefusedError,
+        StorageDeniedError,
         "refused ({code}); check the credentials and grant {permission}",
     ),
     _rule("404", NotFoundError, "no such object"),
@@ -187,12 +188,12 @@ def _rule_for(error: sdk.ClientError) -> _Rule:
 def _from_sdk(error: sdk.BotoCoreError, *, bucket: str, operation: str) -> StageError:
     where = f"bucket {bucket!r}: {operation}"
     if isinstance(error, sdk.NoCredentialsError | sdk.PartialCredentialsError):
-        return StorageRefusedError(
+        return StorageDeniedError(
             f"{where}: no S3 credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, "
             "or name a Secret or a service account in spec.storage"
         )
     if isinstance(error, sdk.SSLError):
-        return StorageRefusedError(
+        return StorageDeniedError(
             f"{where}: the server's certificate is not trusted; "
             "name its authority in spec.storage.caBundle (AWS_CA_BUNDLE)"
         )

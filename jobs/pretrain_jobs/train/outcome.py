@@ -21,6 +21,7 @@ from pretrain_jobs.errors import (
     OutOfMemoryError,
     PreemptedError,
     StageError,
+    StorageDeniedError,
     StorageRefusedError,
     StorageUnavailableError,
     UserError,
@@ -106,7 +107,7 @@ def error_of(report: StageReport) -> StageError:
     """The error that a report tells of, with its rank."""
     kind = _ERRORS.get(report.cause or Cause.UNKNOWN, StageError)
     if report.cause is Cause.STORAGE_UNAVAILABLE and not report.retryable:
-        kind = StorageRefusedError
+        kind = StorageDeniedError if report.mendable else StorageRefusedError
     where = f"rank {report.rank}: " if report.rank is not None else ""
     return kind(f"{where}{report.message}")
 

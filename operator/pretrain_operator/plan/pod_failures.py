@@ -40,9 +40,10 @@ class Weight(IntEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """Why an attempt, or one pod of it, ended; `retryable` is the report's own judgement.
+    """Why an attempt, or one pod of it, ended.
 
-    `node` is where the pod ran that says so, empty where none does.
+    `retryable` is the report's own judgement; it holds for what others may mend, too, as the next
+    attempt reads Secrets anew. `node` is where the pod ran that says so, empty where none does.
     """
 
     cause: Cause
@@ -129,7 +130,7 @@ def _judge(pod: ObservedPod) -> _Verdict:
     """A report that names its cause wins over what the cluster saw of the container's end."""
     report = pod.report
     if report is not None and report.cause is not None and _is_specific(report.cause):
-        return report.cause, Weight.SPECIFIC, _reported(report), report.retryable
+        return report.cause, Weight.SPECIFIC, _reported(report), _is_retryable(report)
     if pod.reason == "Evicted" and _OVER_LIMIT.search(pod.message):
         text = _with_detail("was evicted for using more disk than it may", pod)
         return Cause.STORAGE_UNAVAILABLE, Weight.SPECIFIC, text, False
@@ -139,7 +140,7 @@ def _judge(pod: ObservedPod) -> _Verdict:
     if pod.disrupted:
         return Cause.PREEMPTED, Weight.DISRUPTION, _with_detail("was preempted", pod), True
     if report is not None and report.cause is not None:
-        return report.cause, _weight(report.cause), _reported(report), report.retryable
+        return report.cause, _weight(report.cause), _reported(report), _is_retryable(report)
     return _by_exit(pod)
 
 
@@ -176,6 +177,10 @@ def _subject(pod: ObservedPod, stage: StageName, ranks_per_pod: int) -> str:
     name = pod_name(pod.index, stage, ranks_per_pod, rank=rank)
     place = f" on node {pod.node}" if pod.node else ""
     return f"{name[0].upper()}{name[1:]}{place}"
+
+
+def _is_retryable(report: StageReport) -> bool:
+    return report.retryable or report.mendable
 
 
 def _reported(report: StageReport) -> str:

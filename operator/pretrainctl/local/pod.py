@@ -120,7 +120,7 @@ class Pod:
         self.poll_progress()
         self.returncode = returncode
         self.finished_at = now
-        self.report = _read(StageReport, self.process.termination_log)
+        self.report = _read_report(self.process.termination_log)
         if self.report is None:
             self.message = self._last_words()
         for directory in self.process.scratch:
@@ -133,6 +133,12 @@ class Pod:
             if text := self.process.termination_log.read_text(errors="replace").strip():
                 return text[:TERMINATION_MESSAGE_LIMIT]
         return read_tail(self.log)
+
+
+def _read_report(path: Path) -> StageReport | None:
+    """What others could mend is final here: the next process would have the same environment."""
+    report = _read(StageReport, path)
+    return report and report.model_copy(update={"mendable": False})
 
 
 def start_pod(

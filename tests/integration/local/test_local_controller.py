@@ -93,6 +93,16 @@ def test_a_pod_that_ends_well_completes_its_job_with_its_report(cluster: Cluster
     assert pod.report.message == "done"
 
 
+def test_what_others_could_mend_is_final_where_the_environment_stays_the_same(
+    cluster: Cluster,
+) -> None:
+    denied = {**REPORT, "cause": "StorageUnavailable", "retryable": False, "mendable": True}
+    cluster.create(f"echo '{json.dumps(denied)}' > $PRETRAIN_TERMINATION_LOG; exit 69")
+    (pod,) = cluster.settle(pods=1).pods
+    assert pod.report is not None
+    assert (pod.report.retryable, pod.report.mendable) == (False, False)
+
+
 def test_a_pod_without_a_report_tells_its_last_lines(cluster: Cluster) -> None:
     cluster.create("echo first; echo last >&2; exit 3", backoffLimit=0)
     job = cluster.settle(pods=1)

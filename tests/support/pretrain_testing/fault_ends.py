@@ -42,16 +42,6 @@ FAILS = (
         reason="DataError",
     ),
     Fault(
-        "credentials",
-        "credentials that the storage refuses",
-        "StorageUnavailable",
-        "Failed; not tried again.",
-        failed(),
-        r"ended with StorageUnavailable: .*refused \(403\); check the credentials",
-        {"storage": {"credentialsSecret": "wrong-keys"}},
-        reason="StorageUnavailable",
-    ),
-    Fault(
         "disk",
         "a pod that uses more disk than it may",
         "StorageUnavailable",

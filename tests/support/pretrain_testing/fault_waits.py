@@ -105,4 +105,14 @@ WAITS = (
         {"storage": {"uri": "s3://$bucket/job"}, "failurePolicy": QUICK},
         mend=lambda world: world.make_bucket(),
     ),
+    Fault(
+        "credentials",
+        "credentials that the storage refuses",
+        "StorageUnavailable",
+        "Tried again, 10 times; goes on once the Secret is corrected.",
+        failed(),
+        r"ended with StorageUnavailable: .*refused \(403\); check the credentials",
+        {"storage": {"credentialsSecret": "wrong-keys"}, "failurePolicy": QUICK},
+        mend=lambda world: world.make_secret("wrong-keys", **ADMIN.environment),
+    ),
 )

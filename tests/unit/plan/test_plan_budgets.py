@@ -54,6 +54,40 @@ def test_a_report_may_forbid_a_retry_that_its_cause_would_allow() -> None:
     assert sim.job.status.restarts == {}
 
 
+DENIED = {"retryable": False, "mendable": True, "message": "refused (403); check the credentials"}
+
+
+def test_credentials_that_are_refused_are_waited_for_and_the_same_job_goes_on() -> None:
+    sim = training(failurePolicy={"backoff": {"initialSeconds": 10, "maximumSeconds": 300}})
+    sim.progress(450, committed=400)
+    for wait in (10, 20, 40):
+        sim.report_failure("train", 1, Cause.STORAGE_UNAVAILABLE, **DENIED)
+        assert sim.plan().requeue_after == wait
+        assert "check the credentials" in sim.job.status.blocked_by
+        assert not sim.child_names("train")
+        sim.wait(wait)
+        sim.run("train")
+
+    assert sim.phase() is Phase.TRAINING
+    assert sim.job.status.restarts == {"StorageUnavailable": 3}
+    assert sim.job.status.attempt_start_step == 400
+
+
+def test_credentials_that_stay_refused_end_the_job_after_half_an_hour() -> None:
+    sim = training()
+    began = sim.now
+
+    while sim.phase() is not Phase.FAILED:
+        sim.report_failure("train", 0, Cause.STORAGE_UNAVAILABLE, **DENIED)
+        if sim.phase() is not Phase.FAILED:
+            sim.wait(sim.plan().requeue_after or 0)
+            sim.run("train")
+
+    assert sim.condition("Failed").reason == "StorageUnavailable"
+    assert sim.job.status.restarts == {"StorageUnavailable": 10}
+    assert (sim.now - began).total_seconds() == 1810
+
+
 def test_a_budget_is_spent_by_its_own_cause_alone() -> None:
     sim = training(failurePolicy=budgets(OutOfMemory=3, no_progress=9))
 

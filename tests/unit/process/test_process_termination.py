@@ -22,6 +22,7 @@ REPORTS = st.builds(
     cause=st.none() | st.sampled_from(Cause),
     message=st.text(max_size=5000),
     retryable=st.booleans(),
+    mendable=st.booleans(),
     result=st.none()
     | st.builds(
         StageResult,
@@ -40,12 +41,8 @@ def test_every_report_fits_and_is_read_back_with_its_cause(report: StageReport) 
 
     assert len(data) <= TERMINATION_MESSAGE_LIMIT
     read = StageReport.model_validate_json(data)
-    assert (read.stage, read.index, read.cause, read.retryable) == (
-        report.stage,
-        report.index,
-        report.cause,
-        report.retryable,
-    )
+    for field in ("stage", "index", "cause", "retryable", "mendable"):
+        assert getattr(read, field) == getattr(report, field)
     assert (read.result is None) == (report.result is None)
 
 

@@ -17,6 +17,7 @@ from botocore.exceptions import (
 )
 from pretrain_jobs.errors import (
     StageError,
+    StorageDeniedError,
     StorageFullError,
     StorageRefusedError,
     StorageUnavailableError,
@@ -48,10 +49,10 @@ def answer(
         (404, "NoSuchBucket", StorageUnavailableError, "create it or correct the storage URI"),
         (412, "PreconditionFailed", AlreadyExistsError, "exists already"),
         (409, "ConditionalRequestConflict", ConflictError, "under way"),
-        (403, "AccessDenied", StorageRefusedError, "grant s3:PutObject"),
-        (403, "403", StorageRefusedError, "grant s3:PutObject"),
-        (403, "InvalidAccessKeyId", StorageRefusedError, "check AWS_ACCESS_KEY_ID"),
-        (403, "SignatureDoesNotMatch", StorageRefusedError, "AWS_SECRET_ACCESS_KEY"),
+        (403, "AccessDenied", StorageDeniedError, "grant s3:PutObject"),
+        (403, "403", StorageDeniedError, "grant s3:PutObject"),
+        (403, "InvalidAccessKeyId", StorageDeniedError, "check AWS_ACCESS_KEY_ID"),
+        (403, "SignatureDoesNotMatch", StorageDeniedError, "AWS_SECRET_ACCESS_KEY"),
         (400, "ExpiredToken", StorageUnavailableError, "renew them in the Secret"),
         (400, "BadDigest", StorageUnavailableError, "damaged on its way"),
         (400, "InvalidArgument", StorageRefusedError, "InvalidArgument.: the server's own words"),
@@ -88,7 +89,7 @@ def test_a_refusal_under_a_wrong_clock_tells_the_difference(code: str) -> None:
 @pytest.mark.parametrize(
     ("raised", "expected", "words"),
     [
-        (NoCredentialsError(), StorageRefusedError, "set AWS_ACCESS_KEY_ID"),
+        (NoCredentialsError(), StorageDeniedError, "set AWS_ACCESS_KEY_ID"),
         (
             CredentialRetrievalError(provider="web identity", error_msg="timeout"),
             StorageUnavailableError,
@@ -96,7 +97,7 @@ def test_a_refusal_under_a_wrong_clock_tells_the_difference(code: str) -> None:
         ),
         (
             SSLError(endpoint_url="https://s3", error=OSError("self-signed")),
-            StorageRefusedError,
+            StorageDeniedError,
             "caBundle",
         ),
         (

@@ -85,6 +85,13 @@ def test_an_error_keeps_whether_it_is_worth_a_retry() -> None:
     assert (refused.retryable, unavailable.retryable) == (False, True)
 
 
+def test_an_error_keeps_whether_others_may_mend_it() -> None:
+    denied = why(ended(0, Cause.STORAGE_UNAVAILABLE, retryable=False, mendable=True))
+    refused = why(ended(0, Cause.STORAGE_UNAVAILABLE, retryable=False))
+
+    assert (denied.mendable, refused.mendable) == (True, False)
+
+
 def test_a_rank_without_a_report_is_told_by_its_exit_code() -> None:
     assert "rank 3 ended with exit code 139" in str(why(RankEnding(3, 139)))
 
