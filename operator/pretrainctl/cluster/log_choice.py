@@ -51,12 +51,13 @@ def choose(
     wanted: Wanted,
     *,
     ranks_per_pod: int = 1,
+    must_exist: bool = True,
 ) -> Choice:
     """The pods to show; none of them where they are gone or not there yet.
 
     Without any wish these are of the stage that runs, or ran last, and of its newest attempt that
     has pods: the one that failed first, else the one of index 0, or of the first running slice.
-    NotFoundError says which indexes there are.
+    NotFoundError says which indexes there are, unless the wanted one may still come.
     """
     stage = stage_to_show(status, wanted)
     mine = [fact for fact in pods if fact.stage == stage.name]
@@ -67,7 +68,7 @@ def choose(
     return Choice(
         stage=stage.name,
         attempt=attempt,
-        pods=_chosen(tries, wanted, ranks_per_pod),
+        pods=_chosen(tries, wanted, ranks_per_pod, must_exist=must_exist),
         last_words=_last_words(status, stage, wanted),
         ranks_per_pod=ranks_per_pod,
     )
@@ -106,13 +107,15 @@ def _last_words(status: PretrainJobStatus, stage: StageStatus, wanted: Wanted) -
     return status.blocked_by
 
 
-def _chosen(tries: list[PodFacts], wanted: Wanted, ranks_per_pod: int) -> tuple[PodFacts, ...]:
+def _chosen(
+    tries: list[PodFacts], wanted: Wanted, ranks_per_pod: int, *, must_exist: bool
+) -> tuple[PodFacts, ...]:
     if not tries or wanted.all_pods:
         return tuple(tries)
     index = wanted.index if wanted.rank is None else wanted.rank // ranks_per_pod
     if index is not None:
         found = [fact for fact in tries if fact.pod.index == index]
-        if not found:
+        if not found and must_exist:
             indexes = ", ".join(str(fact.pod.index) for fact in tries)
             raise NotFoundError(f"there is no pod with index {index}; there are {indexes}")
         return tuple(found)

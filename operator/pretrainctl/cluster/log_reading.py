@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pretrain_api.status import TERMINAL_PHASES
 from pretrain_operator.children.names import CONTAINER
 from pretrain_operator.known_job import KnownJob
 from pretrain_operator.observe import PodFacts
@@ -33,7 +32,7 @@ Print = Callable[[str], None]
 class LogReader:
     """Prints logs of one job; `tail` is the number of last lines, None for all.
 
-    `note` is told what is no log.
+    `note` is told what is no log, `sleep` waits between two looks.
     """
 
     cluster: Cluster
@@ -43,51 +42,42 @@ class LogReader:
     tail: int | None
     print: Print
     note: Print
+    sleep: Callable[[float], None] = time.sleep
 
-    def look(self) -> tuple[KnownJob, Choice]:
+    def look(self, *, must_exist: bool = True) -> tuple[KnownJob, Choice]:
         """The job, and the pods that are wanted of those that there are now."""
         known = read_job(self.cluster, self.namespace, self.name)
         status, ranks = known.readable_status, ranks_per_pod(known)
         pods = read_pods(self.cluster, known, stage_to_show(status, self.wanted).name)
-        return known, choose(status, pods, self.wanted, ranks_per_pod=ranks)
-
-    def wait(self) -> tuple[KnownJob, Choice]:
-        """Look until a wanted pod has begun, or the job has ended; tell what is waited for."""
-        told = ""
-        while True:
-            known, choice = self.look()
-            ended = known.readable_status.phase in TERMINAL_PHASES
-            if ended or any(has_begun(fact) for fact in choice.pods):
-                return known, choice
-            reason = _reason(known, choice)
-            if reason != told:
-                self.note(f"waiting for the log: {reason}")
-                told = reason
-            time.sleep(POLL_SECONDS)
+        choice = choose(status, pods, self.wanted, ranks_per_pod=ranks, must_exist=must_exist)
+        return known, choice
 
     def show(self, choice: Choice) -> bool:
         """Print logs one after the other; whether there was any."""
         shown = [self._show(fact, choice) for fact in choice.pods]
         return any(shown)
 
-    def follow(self, choice: Choice) -> None:
+    def follow(self, choice: Choice) -> bool:
         """Print logs side by side as they grow, until all their pods have ended.
 
-        Their threads end with the process, so that Ctrl-C waits for none of them.
+        Their threads end with the process, so that Ctrl-C waits for none of them. Whether somebody
+        reads on.
         """
         if len(choice.pods) > OPEN_CONNECTIONS:
             raise InvalidError(
                 f"{len(choice.pods)} logs are more than can be followed at once "
                 f"({OPEN_CONNECTIONS}); choose one by --index"
             )
+        left = threading.Event()
         threads = [
-            threading.Thread(target=self._follow, args=(fact, choice), daemon=True)
+            threading.Thread(target=self._follow, args=(fact, choice, left), daemon=True)
             for fact in choice.pods
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        return not left.is_set()
 
     def _show(self, fact: PodFacts, choice: Choice) -> bool:
         if not has_begun(fact):
@@ -102,18 +92,18 @@ class LogReader:
             return True
         return False
 
-    def _follow(self, fact: PodFacts, choice: Choice) -> None:
+    def _follow(self, fact: PodFacts, choice: Choice, left: threading.Event) -> None:
         """Wait until the pod has begun: before, it has no log, or an empty one."""
         now: PodFacts | None = fact
         try:
             while now is not None and not has_begun(now):
-                time.sleep(POLL_SECONDS)
+                self.sleep(POLL_SECONDS)
                 now = read_pod(self.cluster, self.namespace, fact.pod.name)
             self._print(fact, choice, follow="true")
         except CommandError as error:
             self.note(_without_log(fact, choice, error))
         except BrokenPipeError:
-            return
+            left.set()
 
     def _print(self, fact: PodFacts, choice: Choice, **query: str | int) -> None:
         prefix = f"{choice.name_of(fact)} | " if len(choice.pods) > 1 else ""
@@ -133,11 +123,3 @@ def _without_log(fact: PodFacts, choice: Choice, error: CommandError) -> str:
     if isinstance(error, MissingError):
         return f"{choice.name_of(fact)} has no log any more: its pod {fact.pod.name} is gone"
     return f"{choice.name_of(fact)} on node {fact.pod.node or '(none)'} gives no log: {error}"
-
-
-def _reason(known: KnownJob, choice: Choice) -> str:
-    blocked = known.readable_status.blocked_by
-    if blocked:
-        return blocked
-    waits = [f"{fact.pod.name} is {state_of(fact.pod)}" for fact in choice.pods]
-    return waits[0] if waits else f"attempt {choice.attempt} of {choice.stage} has no pod yet"

@@ -34,7 +34,8 @@ AllPods = Annotated[
     bool, typer.Option("--all", help="All pods of the attempt, lines named by rank or slice.")
 ]
 Follow = Annotated[
-    bool, typer.Option("--follow", "-f", help="Wait for the pods, and print as they do.")
+    bool,
+    typer.Option("--follow", "-f", help="Wait for pods, and print as they do."),
 ]
 Tail = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Only the last lines of each pod.")
@@ -59,7 +60,8 @@ def logs(
 
     Without options: of the stage that runs or ran last, the pod that failed first, else that of
     rank 0. Pods of an attempt that failed are removed once its cause is known; then this prints
-    the last words that the job's status keeps. --follow ends with the attempt.
+    the last words that the job's status keeps. --follow goes on with the next attempts and stages
+    until the job ends, or the stage or attempt that was asked for.
     """
     from pretrainctl.cluster.access import open_cluster
     from pretrainctl.cluster.log_choice import Wanted, stage_named
@@ -104,11 +106,10 @@ def _show(reader: LogReader) -> None:
 
 
 def _follow(reader: LogReader) -> None:
-    _, choice = reader.wait()
-    if choice.pods:
-        reader.follow(choice)
-        print_note(f"attempt {choice.attempt} of {choice.stage} prints no more")
-    else:
+    from pretrainctl.cluster.log_following import follow
+
+    choice = follow(reader)
+    if choice is not None:
         _print_last_words(choice)
 
 
