@@ -114,6 +114,14 @@ def test_a_lost_worker_costs_one_restart_and_the_whole_gang_is_made_anew(
     job.wait_for_phase("Training")
     attempts = {pod["metadata"]["labels"]["pretrain.dev/attempt"] for pod in job.pods("train", 1)}
     assert attempts == {"1"}
+    wait_for("the end of the failed attempt's Job", lambda: trainings(job) == ["1"])
+
+
+def trainings(job: PlayedJob) -> list[str]:
+    """Attempts of training that have a Job: one that has failed would be an alert for ever."""
+    labels = [raw["metadata"]["labels"] for raw in job.objects("jobs")]
+    mine = [found for found in labels if found["pretrain.dev/stage"] == "train"]
+    return [found["pretrain.dev/attempt"] for found in mine]
 
 
 def test_a_job_is_suspended_and_resumed_without_a_restart(

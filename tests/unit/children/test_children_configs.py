@@ -179,6 +179,25 @@ def test_on_a_shared_network_every_attempt_has_another_port(shared: str) -> None
     assert all(20_000 <= port < 30_000 for port in ports)
 
 
+def test_on_the_hosts_network_jobs_have_ports_of_their_own() -> None:
+    workers = {"replicas": 2, "network": {"hostNetwork": True}}
+    attempt = make_attempt("train", workers=workers)
+    metadata = attempt.job.metadata
+    others = [
+        replace(
+            attempt,
+            job=attempt.job.model_copy(
+                update={"metadata": metadata.model_copy(update={"uid": f"{number:08x}-uid"})}
+            ),
+        )
+        for number in range(10)
+    ]
+
+    assert len({other.rendezvous_port for other in others}) > 8
+    assert len({other.progress_port for other in others}) > 8
+    assert all(16_000 <= (other.progress_port or 0) < 20_000 for other in others)
+
+
 def test_pod_templates_stay_out_of_configs() -> None:
     template = {"spec": {"containers": [{"name": "main", "env": [{"name": "X", "value": "s3cr"}]}]}}
     job = make_job(

@@ -43,6 +43,22 @@ def test_a_pod_that_was_evicted_while_it_prepared_says_what_for() -> None:
     assert classify_pod(pod, stage="train").cause is Cause.STORAGE_UNAVAILABLE
 
 
+def test_a_pod_that_its_node_rejected_says_why_though_it_has_no_container() -> None:
+    said = "Allocate failed due to no healthy devices present; cannot allocate nvidia.com/gpu"
+    facts = PodFacts.of(
+        raw_pod(
+            phase="Failed",
+            reason="UnexpectedAdmissionError",
+            message=said,
+            containerStatuses=None,
+        )
+    )
+
+    assert facts is not None
+    assert (facts.pod.phase, facts.pod.exit_code) == ("Failed", None)
+    assert (facts.pod.reason, facts.pod.message) == ("UnexpectedAdmissionError", said)
+
+
 def test_a_child_job_tells_the_generation_of_the_spec_it_was_made_from() -> None:
     told, silent = raw_job(), raw_job(attempt=1)
     told["metadata"]["annotations"] = {"pretrain.dev/generation": "3"}

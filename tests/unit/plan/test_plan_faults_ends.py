@@ -128,6 +128,26 @@ def test_dead_pods_of_a_node_that_takes_none_are_one_gang_for_each_wait() -> Non
     assert len(jobs) == 3
 
 
+def test_a_gang_that_its_queue_takes_back_counts_as_preempted_and_as_nothing_else() -> None:
+    sim = Simulation(make_job())
+    sim.until("train")
+    sim.progress(10, committed=10)
+    for index in (0, 1):
+        sim.change_pod("train", index, deleting=True)
+    sim.change("train", condition="Suspended", message="Exceeded the PodsReady timeout")
+    sim.settle()
+    for index in (0, 1):
+        ended = {"phase": "Failed", "exit_code": 75, "finished_at": sim.now}
+        sim.change_pod("train", index, **ended)
+    sim.wait(30)
+
+    assert sim.job.status.restarts == {"Preempted": 1}
+    assert sim.job.status.no_progress_attempts == 0
+    sim.wait(600)
+    sim.run("train")
+    assert sim.phase() is Phase.TRAINING
+
+
 def test_a_hang_that_no_pod_tells_of_costs_one_restart_of_its_own() -> None:
     sim = Simulation(make_job(failurePolicy={"hang": {"timeoutSeconds": 60}}))
     sim.until("train")

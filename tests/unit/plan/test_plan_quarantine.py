@@ -96,6 +96,23 @@ def test_the_second_failure_on_a_node_keeps_it_out_of_the_next_attempt() -> None
     assert sim.event_reasons().count("NodeKeptOut") == 1
 
 
+def test_a_node_that_rejects_pods_for_its_devices_is_kept_out_at_the_second_time() -> None:
+    sim, applied = training()
+    for _ in range(2):
+        sim.fail_pod(
+            "train",
+            1,
+            exit_code=None,
+            reason="UnexpectedAdmissionError",
+            message="Allocate failed due to no healthy devices present",
+        )
+        sim.wait(600)
+        sim.run("train")
+
+    assert avoided(jobs(applied)[-1]) == [[BAD]]
+    assert sim.job.status.restarts == {"Infrastructure": 2}
+
+
 def test_failures_on_different_nodes_keep_none_out() -> None:
     sim, applied = training()
 

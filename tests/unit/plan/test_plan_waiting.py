@@ -71,6 +71,21 @@ def test_ranks_that_gave_up_on_a_peer_without_a_place_use_no_budget() -> None:
     assert sim.job.status.no_progress_attempts == 0
 
 
+def test_ranks_that_gave_up_on_a_peer_whose_image_is_still_pulled_say_so() -> None:
+    sim = gang(workers={"replicas": 4})
+    pending(sim, 2, node="node-b", scheduled_at=sim.now)
+    sim.wait(600)
+
+    sim.report_failure("train", 1, Cause.INFRASTRUCTURE, message=UNMET)
+    sim.wait(30)
+
+    assert sim.job.status.restarts == {"ImagePull": 1}
+    assert "Rank 2: its container is still being created on node node-b" in (
+        sim.job.status.blocked_by
+    )
+    assert UNMET in sim.job.status.blocked_by
+
+
 def test_what_was_waited_for_is_remembered_while_the_attempt_ends() -> None:
     sim = gang(workers={"replicas": 4})
     unschedulable(sim, 2)

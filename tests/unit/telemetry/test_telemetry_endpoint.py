@@ -3,6 +3,8 @@
 import json
 import logging
 import socket
+from contextlib import suppress
+from http.client import HTTPConnection
 from pathlib import Path
 
 import pytest
@@ -43,6 +45,25 @@ def test_progress_is_what_the_file_holds_and_nothing_before_it_is_there(
 
     assert before == (204, b"")
     assert after == (200, b'{"done": 1}')
+
+
+def addresses() -> list[str]:
+    """Loopback addresses that this machine has."""
+    found = ["127.0.0.1"]
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        found.append("::1")
+    return found
+
+
+def test_it_answers_at_ipv6_and_ipv4_alike_where_there_are_both(
+    config: Path, environment: dict[str, str]
+) -> None:
+    with served("export", config, environment, index=0):
+        for address in addresses():
+            connection = HTTPConnection(address, port_of(environment), timeout=5)
+            connection.request("GET", "/progress")
+            assert connection.getresponse().status == 204
+            connection.close()
 
 
 def test_metrics_tell_of_the_process_and_whose_it_is(

@@ -3,6 +3,7 @@
 import logging
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pretrain_api.stages import RendezvousConfig, TrainStageConfig
@@ -113,6 +114,24 @@ def test_what_rank_0_is_waited_for_under_is_logged_every_ten_seconds() -> None:
     told = [line for line in lines if "waiting for rank 0" in line]
     assert len(told) == 4
     assert all(f"{host}:{port}" in line for line in told)
+
+
+def test_a_name_that_resolves_late_is_met(monkeypatch: pytest.MonkeyPatch) -> None:
+    time, resolve = Time(), socket.getaddrinfo
+
+    def getaddrinfo(host: str, *arguments: Any, **options: Any) -> Any:
+        if time.now < 40:
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return resolve("127.0.0.1", *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    with socket.create_server(("127.0.0.1", 0)) as rank_0:
+        port = rank_0.getsockname()[1]
+        wait_for_master(
+            RENDEZVOUS.host, port, timeout_seconds=600, clock=time.clock, sleep=time.sleep
+        )
+
+    assert time.now == 40
 
 
 def test_a_rank_0_that_answers_late_is_met() -> None:
