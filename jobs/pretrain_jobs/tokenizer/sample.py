@@ -22,7 +22,7 @@ PROBES = 256
 """Places of a large corpus that the sample is taken from, at most."""
 
 PROBE_BYTES = 4096
-"""Text of one place, at least: a small sample comes from fewer places."""
+"""Text of one place, at least: a small sample or corpus has fewer places, each a few requests."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def sample_texts(
 
     `progress` gets the bytes of text so far. DataError when there is no text at all.
     """
-    probes = max(1, min(PROBES, max_bytes // PROBE_BYTES))
     stored = sum(file.size for file in files)
+    probes = max(1, min(PROBES, min(max_bytes, stored) // PROBE_BYTES))
     plan = plan_slices(files, slice_bytes=max(1, -(-stored // probes)))
     total = sum(part.size for part in plan.slices)
     reading = _Reading()
