@@ -16,6 +16,12 @@ from pydantic import BaseModel
 
 RULES = all_rules()
 SCHEMA = open_api_schema()
+CORE_OF_CEL = {"has", "size", "filter", "all", "exists", "matches", "startsWith", "endsWith"}
+"""Macros and functions of the language itself, which every API server with rules knows (1.25)."""
+
+KEYS_OF_RULES = {"rule", "message"}
+"""Of a rule in the schema; later servers know more."""
+
 JUDGED_ALONE = [rule for rule in RULES if rule.refused.before is None]
 
 
@@ -35,6 +41,13 @@ def node_of(path: str) -> dict[str, Any]:
 def test_a_rule_is_in_the_schema_at_its_path(rule: CelRule) -> None:
     found = node_of(rule.path)["x-kubernetes-validations"]
     assert {"rule": rule.rule, "message": rule.message} in found
+
+
+@pytest.mark.parametrize("rule", RULES, ids=rule_id)
+def test_a_rule_needs_no_newer_api_server_than_the_oldest_one(rule: CelRule) -> None:
+    assert set(re.findall(r"([A-Za-z]\w*)\(", rule.rule)) <= CORE_OF_CEL
+    for found in node_of(rule.path)["x-kubernetes-validations"]:
+        assert found.keys() <= KEYS_OF_RULES
 
 
 @pytest.mark.parametrize("rule", RULES, ids=rule_id)
