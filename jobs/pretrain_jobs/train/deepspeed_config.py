@@ -13,7 +13,10 @@ from pretrain_jobs.errors import UserError
 from pretrain_jobs.train.data import Share
 
 LARGEST_BUCKET = 500_000_000
-"""Elements that are reduced together, DeepSpeed's default; a small model gets a small buffer."""
+"""Elements that are reduced together, DeepSpeed's default; a small model gets a small buffer.
+
+DeepSpeed refuses odd numbers.
+"""
 
 _AUTOCAST = {"bf16": "bfloat16", "fp16": "float16"}
 
@@ -58,7 +61,8 @@ def _zero(
             "spec.training.zero.offload is not run by this version: DeepSpeed would compile its "
             "CPU optimizer at each start; leave it out, and use more ranks or a higher stage"
         )
-    bucket = min(LARGEST_BUCKET, max(parameters, 1))
+    even = parameters + parameters % 2
+    bucket = min(LARGEST_BUCKET, max(even, 2))
     return {
         "stage": zero.stage,
         "overlap_comm": device == "cuda",

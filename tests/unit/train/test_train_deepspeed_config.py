@@ -31,10 +31,12 @@ def test_deepspeed_clips_where_it_tells_the_norm(stage: int, clipping: float) ->
     assert config["zero_optimization"]["stage"] == stage
 
 
-def test_a_small_model_gets_small_buffers() -> None:
-    config = deepspeed_config(training(), SHARE, device="cpu", parameters=1000)
+@pytest.mark.parametrize(("parameters", "elements"), [(1, 2), (999, 1000), (1000, 1000)])
+def test_a_small_model_gets_small_buffers_of_even_size(parameters: int, elements: int) -> None:
+    config = deepspeed_config(training(), SHARE, device="cpu", parameters=parameters)
 
-    assert config["zero_optimization"]["reduce_bucket_size"] == 1000
+    assert config["zero_optimization"]["reduce_bucket_size"] == elements
+    assert config["zero_optimization"]["allgather_bucket_size"] == elements
 
 
 def test_bf16_is_autocast_over_fp32_weights_with_sums_in_fp32() -> None:
