@@ -14,6 +14,17 @@ import torch
 from torch import Tensor
 
 
+def seed_random_state(seed: int, rank: int, *, step: int = 0) -> None:
+    """Set all generators to a rank's own streams after step `step`, 0 before the first.
+
+    They depend on seed, rank and step alone, and no two ranks or steps share one.
+    """
+    own = np.random.SeedSequence([seed, rank, step]).generate_state(3)
+    random.seed(int(own[0]))
+    np.random.seed(int(own[1]))
+    torch.manual_seed(int(own[2]))
+
+
 def capture_random_state() -> dict[str, Any]:
     """The state of all generators of this process."""
     version, numbers, gauss = random.getstate()

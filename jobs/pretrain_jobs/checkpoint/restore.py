@@ -1,18 +1,22 @@
 """Restoring: the newest committed checkpoint that every rank can verify, or a clear refusal.
 
-Each rank reads and verifies the files that it needs; one rank's doubt counts for all. What was
-passed over is told, and when commits of this run exist and none is sound there is no fresh start.
+The ranks of a node fetch and verify the files that they need, each once; one rank's doubt counts
+for all. What was passed over is told, and when commits of this run exist and none is sound there
+is no fresh start.
+
+A checkpoint of another number of ranks is resharded as it is loaded: see `reshard`.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pretrain_jobs.checkpoint import snapshot
+from pretrain_jobs.checkpoint import reshard, snapshot
+from pretrain_jobs.checkpoint.fetch import Node, Owned, assign, fetch, find_node
 from pretrain_jobs.checkpoint.files import read_json
 from pretrain_jobs.checkpoint.group import Group
 from pretrain_jobs.checkpoint.layout import (
@@ -23,12 +27,15 @@ from pretrain_jobs.checkpoint.layout import (
     rank_directory,
 )
 from pretrain_jobs.checkpoint.manifest import Commit, StoredFile, decode_commit
+from pretrain_jobs.checkpoint.partitions import Groups, Partitions, sources
 from pretrain_jobs.checkpoint.save import RANK_FILE, TRAINER_FILE
-from pretrain_jobs.errors import CheckpointUnusableError, DataError, UserError
-from pretrain_jobs.storage import NotFoundError, ObjectStore
+from pretrain_jobs.errors import CheckpointUnusableError, DataError
+from pretrain_jobs.storage import ObjectStore
 
 _SHARED = (snapshot.SHARED_FILE, TRAINER_FILE)
 """Rank 0's files that every rank needs."""
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -47,11 +54,15 @@ class Survey:
 
 @dataclass(frozen=True)
 class Restored:
-    """The state that was loaded beside the engine's: rank 0's for all, and this rank's own."""
+    """The state that was loaded beside the engine's: rank 0's for all, and this rank's own.
+
+    `rank_state` is None where another number of ranks saved: a rank's random generators belong to
+    its share of the batch, and this rank's share is no former rank's.
+    """
 
     commit: Commit
     trainer: dict[str, Any]
-    rank_state: dict[str, Any]
+    rank_state: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -72,23 +83,25 @@ def restore(
 ) -> Restoration:
     """Load the newest sound checkpoint of this lineage into a fresh engine. A collective.
 
-    Raises UserError for a checkpoint of another number of ranks, CheckpointUnusableError when
-    there are commits and none is sound, and the storage's errors when it refuses to tell.
+    Raises CheckpointUnusableError when there are commits and none is sound, and the storage's
+    errors when it refuses to tell.
     """
-    survey = group.broadcast(_survey(store, lineage) if group.rank == 0 else Survey())
+    node = find_node(group, scratch / "restore")
+    node.clear()
+    survey = group.gather(_survey(store, lineage) if group.rank == 0 else Survey())[0]
     reasons = dict(survey.damaged)
     chosen: Commit | None = None
-    directory = scratch / f"restore-{group.rank:05d}"
     for commit in survey.candidates:
-        require_world_size(commit, group.world_size)
-        if reason := _doubt(store, group, commit, directory):
-            reasons[commit.key] = reason
-            continue
-        chosen = commit
-        break
+        place = node.place(commit.key)
+        reason = _doubt(store, group, place, commit, _groups(engine, commit, group.world_size))
+        if not reason:
+            chosen = commit
+            break
+        reasons[commit.key] = reason
+        place.clear()
     if chosen is None and reasons:
         raise CheckpointUnusableError(_nothing_sound(store, reasons))
-    restored = _load(engine, chosen, directory) if chosen else None
+    restored = _load(engine, chosen, group, node.place(chosen.key)) if chosen else None
     return Restoration(
         restored=restored,
         commits=frozenset({commit.key for commit in survey.candidates} | set(reasons)),
@@ -119,20 +132,26 @@ def survey_keys(listing: Iterable[Listed], read: Callable[[str], bytes], *, line
     return Survey(tuple(candidates), tuple(damaged), tuple(foreign), tuple(uncommitted))
 
 
-def needed_files(commit: Commit, rank: int) -> tuple[tuple[int, StoredFile], ...]:
-    """The files that a rank needs, each with the rank that wrote it."""
-    shared = [(0, file) for file in commit.ranks[0].files if rank and file.name in _SHARED]
-    return (*shared, *((rank, file) for file in commit.ranks[rank].files))
+def needed_files(
+    commit: Commit, rank: int, world_size: int, groups: Groups = ()
+) -> tuple[Owned, ...]:
+    """The files that a rank of `world_size` needs, each with the rank that saved it.
 
-
-def require_world_size(commit: Commit, world_size: int) -> None:
-    """UserError when a checkpoint was written by another number of ranks."""
-    if commit.world_size != world_size:
-        raise UserError(
-            f"the checkpoint of step {commit.step} was written by {commit.world_size} ranks and "
-            f"this job has {world_size}; set spec.workers.replicas and processesPerWorker so that "
-            f"their product is {commit.world_size}, or start a new job"
-        )
+    `groups` are the engine's parameters; they tell whose parts a rank needs where another number
+    of ranks has saved at ZeRO 1 to 3. At stage 0 rank 0's file is enough.
+    """
+    if commit.world_size == world_size:
+        shared = [(0, file) for file in commit.ranks[0].files if rank and file.name in _SHARED]
+        return (*shared, *((rank, file) for file in commit.ranks[rank].files))
+    of_all = (TRAINER_FILE, snapshot.MODEL_SUFFIX)
+    needed = [(0, file) for file in commit.ranks[0].files if file.name.endswith(of_all)]
+    if groups:
+        saved = _partitions(commit, groups, commit.world_size)
+        owners = sources(saved, _partitions(commit, groups, world_size), rank)
+        needed += [
+            (owner, _file(commit, owner, snapshot.OPTIMIZER_SUFFIX)) for owner in sorted(owners)
+        ]
+    return tuple(needed)
 
 
 def _survey(store: ObjectStore, lineage: str) -> Survey:
@@ -140,38 +159,78 @@ def _survey(store: ObjectStore, lineage: str) -> Survey:
     return survey_keys(listing, store.read, lineage=lineage)
 
 
-def _doubt(store: ObjectStore, group: Group, commit: Commit, directory: Path) -> str:
-    """Fetch this rank's files; the first rank's reason against the checkpoint, or nothing."""
-    shutil.rmtree(directory, ignore_errors=True)
-    reasons = group.gather(_fetch(store, commit, group.rank, directory))
+def _groups(engine: Any, commit: Commit, world_size: int) -> Groups:
+    """The engine's parameters by group, where a checkpoint of this stage must be resharded."""
+    if commit.world_size == world_size or not commit.zero_stage:
+        return ()
+    return snapshot.parameter_groups(engine)
+
+
+def _doubt(store: ObjectStore, group: Group, node: Node, commit: Commit, groups: Groups) -> str:
+    """Fetch the node's files; the first rank's reason against the checkpoint, or nothing."""
+    wanted = dict.fromkeys(
+        owned
+        for rank in node.members
+        for owned in needed_files(commit, rank, group.world_size, groups)
+    )
+    reasons = fetch(store, group, commit.key, node, assign(list(wanted), node.members)[group.rank])
     return next((f"rank {rank}: {text}" for rank, text in enumerate(reasons) if text), "")
 
 
-def _fetch(store: ObjectStore, commit: Commit, rank: int, directory: Path) -> str:
-    """Download and verify a rank's files; what is wrong with the first bad one, or nothing."""
-    for owner, file in needed_files(commit, rank):
-        place = f"{rank_directory(owner)}/{file.name}"
-        try:
-            sha256 = store.download(commit.key.rank_file(owner, file.name), directory / file.name)
-        except NotFoundError:
-            return f"{place} is missing"
-        size = (directory / file.name).stat().st_size
-        if size != file.size:
-            return f"{place} has {size} bytes instead of {file.size}"
-        if sha256 != file.sha256:
-            return f"{place} has another SHA-256 than its manifest"
-    return ""
-
-
-def _load(engine: Any, commit: Commit, directory: Path) -> Restored:
-    snapshot.load(engine, directory)
+def _load(engine: Any, commit: Commit, group: Group, node: Node) -> Restored:
+    """Load what was fetched, then delete it."""
+    directory = node.directory / f"load-{group.rank:05d}"
+    groups = _groups(engine, commit, group.world_size)
+    if groups:
+        _load_resharded(engine, commit, group, node, directory)
+    else:
+        _link(needed_files(commit, group.rank, group.world_size), node, directory)
+        snapshot.load(engine, directory)
+    same = commit.world_size == group.world_size
     restored = Restored(
         commit=commit,
-        trainer=read_json(directory / TRAINER_FILE),
-        rank_state=read_json(directory / RANK_FILE),
+        trainer=read_json(node.path(0, TRAINER_FILE)),
+        rank_state=read_json(node.path(group.rank, RANK_FILE)) if same else None,
     )
-    shutil.rmtree(directory)
+    group.gather(None)
+    node.clear()
     return restored
+
+
+def _load_resharded(engine: Any, commit: Commit, group: Group, node: Node, load: Path) -> None:
+    if group.rank == 0:
+        _log.info("resharding from %d ranks to %d", commit.world_size, group.world_size)
+    model = reshard.open_state(node.path(0, _file(commit, 0, snapshot.MODEL_SUFFIX).name))
+    saved = _partitions(commit, reshard.saved_groups(model), commit.world_size)
+    own = _partitions(commit, snapshot.parameter_groups(engine), group.world_size)
+    paths = {
+        owner: node.path(owner, _file(commit, owner, snapshot.OPTIMIZER_SUFFIX).name)
+        for owner in sorted(sources(saved, own, group.rank))
+    }
+    state = reshard.reshard(engine, reshard.Saved(paths, saved), own, group.rank)
+    reshard.load(engine, model=model, state=state, world_size=group.world_size, directory=load)
+
+
+def _partitions(commit: Commit, groups: Groups, world_size: int) -> Partitions:
+    return Partitions(groups, stage=commit.zero_stage, world_size=world_size)
+
+
+def _file(commit: Commit, rank: int, suffix: str) -> StoredFile:
+    """The one file of a rank whose name ends so."""
+    for file in commit.ranks[rank].files:
+        if file.name.endswith(suffix):
+            return file
+    raise CheckpointUnusableError(
+        f"the checkpoint of step {commit.step} has no {rank_directory(rank)}/*{suffix}, which "
+        f"another number of ranks needs; resume with {commit.world_size} ranks"
+    )
+
+
+def _link(files: Sequence[Owned], node: Node, directory: Path) -> None:
+    """Give a rank its files under DeepSpeed's names in one directory."""
+    directory.mkdir(parents=True)
+    for owner, file in files:
+        (directory / file.name).symlink_to(node.path(owner, file.name))
 
 
 def _warnings(

@@ -6,10 +6,12 @@ written is decided here, so its own writing, its `latest` file and its scripts a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from deepspeed.checkpoint.constants import OPTIMIZER_STATE_DICT
 from deepspeed.runtime.checkpoint_engine.checkpoint_engine import (
     CheckpointCommitInfo,
     CheckpointEngine,
@@ -19,15 +21,23 @@ from torch import Tensor
 SHARED_FILE = "mp_rank_00_model_states.pt"
 """Rank 0's file that every rank reads, at ZeRO stages 0 to 2."""
 
+MODEL_SUFFIX = "_model_states.pt"
+OPTIMIZER_SUFFIX = "_optim_states.pt"
+"""How DeepSpeed's names of a rank's files end."""
+
 _TAG = "state"
 
 
 class _Collector(CheckpointEngine):  # type: ignore[misc]
-    """DeepSpeed's checkpoint engine that keeps what it is told to save, and reads plain files."""
+    """DeepSpeed's checkpoint engine that keeps what it is told to save, and reads plain files.
+
+    Of the files in `given` it hands out the content without reading.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.saved: dict[str, Any] = {}
+        self.given: Mapping[str, Any] = {}
 
     def create(self, _info: CheckpointCommitInfo) -> None:
         self.saved = {}
@@ -39,7 +49,12 @@ class _Collector(CheckpointEngine):  # type: ignore[misc]
         self.saved[Path(path).name] = state_dict
 
     def load(self, path: str, map_location: Any = None) -> Any:
-        return torch.load(path, map_location=map_location, weights_only=False)
+        given = self.given.get(Path(path).name)
+        return (
+            given
+            if given is not None
+            else torch.load(path, map_location=map_location, weights_only=False)
+        )
 
     def commit(self, _info: CheckpointCommitInfo) -> bool:
         return True
@@ -61,6 +76,34 @@ def capture(engine: Any) -> dict[str, Any]:
 def load(engine: Any, directory: Path) -> None:
     """Restore a fresh engine from a directory with this rank's files. A collective."""
     engine.load_checkpoint(str(directory.parent), tag=directory.name)
+
+
+def load_states(
+    engine: Any, *, model: dict[str, Any], optimizer: dict[str, Any], directory: Path
+) -> None:
+    """Restore a fresh engine (ZeRO 1 to 3) from states in memory. A collective.
+
+    DeepSpeed looks for files by name before it asks for their content, so it finds empty ones in
+    `directory`, which is made.
+    """
+    rank = engine.global_rank
+    own_model = f"zero_pp_rank_{rank}_mp_rank_00{MODEL_SUFFIX}"
+    states = {
+        own_model if engine.zero_optimization_stage() == 3 else SHARED_FILE: model,
+        f"zero_pp_rank_{rank}_mp_rank_00{OPTIMIZER_SUFFIX}": {OPTIMIZER_STATE_DICT: optimizer},
+    }
+    directory.mkdir(parents=True)
+    for name in states:
+        (directory / name).touch()
+    engine.checkpoint_engine.given = states
+    load(engine, directory)
+    engine.checkpoint_engine.given = {}
+
+
+def parameter_groups(engine: Any) -> list[dict[str, int]]:
+    """Elements of every trained parameter by name, for each of the engine's flat tensors."""
+    shapes = engine._get_zero_param_shapes()  # noqa: SLF001 - what it saves as `param_shapes`
+    return [{name: shape.numel() for name, shape in group.items()} for group in shapes]
 
 
 def all_finite(state: Any) -> bool:

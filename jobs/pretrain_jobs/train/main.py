@@ -6,13 +6,11 @@ torchrun starts it, once per rank; `train.launcher` starts torchrun. It reads to
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import numpy as np
 import torch
 from pretrain_api.reports import TERMINATION_LOG_ENV, StageResult
 from pretrain_api.spec.training import TrainingSpec
@@ -20,6 +18,7 @@ from pretrain_api.stages import TrainStageConfig
 from transformers import PreTrainedModel
 
 from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.random_state import seed_random_state
 from pretrain_jobs.model.build import build_config, build_model
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.objectives.tensors import check_isolation
@@ -91,7 +90,7 @@ def train(
         vocab_size=corpus.tokens.length,
     )
     failpoints = Failpoints.from_environment(os.environ)
-    _seed(training.seed, ranks.rank)
+    seed_random_state(training.seed, ranks.rank)
     start = corpus.train.start()
     with goodput.during("restore"):
         resumption = resume(config, ranks, engine, start, scratch=scratch, failpoints=failpoints)
@@ -171,14 +170,6 @@ def _announced(place: Place, directory: Path, goodput: Goodput) -> Iterator[None
             yield
         finally:
             path.unlink()
-
-
-def _seed(seed: int, rank: int) -> None:
-    """Give each rank streams of its own (dropout); masks and order do not depend on them."""
-    own = np.random.SeedSequence([seed, rank]).generate_state(3)
-    random.seed(int(own[0]))
-    np.random.seed(int(own[1]))
-    torch.manual_seed(int(own[2]))
 
 
 def _peak(ranks: Ranks, training: TrainingSpec) -> float | None:

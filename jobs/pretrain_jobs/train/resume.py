@@ -20,7 +20,7 @@ from pretrain_api.stages import TrainStageConfig
 from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
-from pretrain_jobs.checkpoint.random_state import restore_random_state
+from pretrain_jobs.checkpoint.random_state import restore_random_state, seed_random_state
 from pretrain_jobs.checkpoint.restore import Restoration, restore
 from pretrain_jobs.checkpoint.save import Lineage, Saver, status_of
 from pretrain_jobs.dataset.order import Cursor
@@ -58,7 +58,8 @@ def resume(
 ) -> Resumption:
     """Restore the newest sound checkpoint, or begin at `start` if there never was one.
 
-    A collective. The process's random generators are restored with it.
+    A collective. The process's random generators are restored with it where as many ranks saved;
+    otherwise each rank takes streams of its own that follow from seed, step and rank.
     """
     store = open_store(config.storage, config.checkpoint_uri)
     lineage = lineage_of(config)
@@ -86,7 +87,10 @@ def resume(
     progress = _progress(restoration, start, generation)
     if restoration.restored is not None:
         saver.latest = status_of(store, restoration.restored.commit)
-        restore_random_state(restoration.restored.rank_state)
+        if restoration.restored.rank_state is not None:
+            restore_random_state(restoration.restored.rank_state)
+        else:
+            seed_random_state(config.training.seed, ranks.rank, step=progress.step)
     return Resumption(progress, keeper, restoration.warnings, len(restoration.damaged))
 
 
@@ -137,7 +141,12 @@ def _tell(restoration: Restoration) -> None:
         _log.info("no checkpoint of this run: training starts at step 1")
     else:
         commit = restoration.restored.commit
-        _log.info("resuming after step %d (generation %d)", commit.step, commit.generation)
+        _log.info(
+            "resuming after step %d (generation %d, saved by %d ranks)",
+            commit.step,
+            commit.generation,
+            commit.world_size,
+        )
 
 
 def _progress(restoration: Restoration, start: Cursor, generation: Generation) -> Progress:

@@ -175,16 +175,6 @@ def test_a_checkpoint_of_another_run_is_neither_used_nor_deleted(tmp_path: Path)
     assert committed_steps(own) == [200, 600, 700]
 
 
-def test_another_number_of_ranks_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    settings = ToySettings(tmp_path)
-    values_of(run_ranks(toy.save_each, 2, settings, [1]))
-
-    (result,) = run_ranks(toy.restore_only, 1, settings)
-
-    assert result.cause == "UserError"
-    assert "written by 2 ranks and this job has 1" in result.error
-
-
 def test_a_rank_without_room_fails_that_save_alone(tmp_path: Path) -> None:
     settings = ToySettings(tmp_path)
 

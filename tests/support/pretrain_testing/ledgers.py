@@ -21,6 +21,24 @@ def read_ledger(directory: Path) -> Ledger:
     return ledger
 
 
+def global_batches(directory: Path) -> dict[int, list[int]]:
+    """Sample ids of each step's whole batch, rank after rank, of runs on any number of ranks.
+
+    A step that ran again must have had the same samples.
+    """
+    batches: dict[int, list[int]] = {}
+    generations = {path.name.partition("-rank-")[0] for path in directory.glob("*.jsonl")}
+    for generation in sorted(generations):
+        own: dict[int, list[int]] = {}
+        for path in sorted(directory.glob(f"{generation}-rank-*.jsonl")):
+            for step, _, samples in _entries(_whole_lines(path.read_bytes())):
+                own.setdefault(step, []).extend(samples)
+        for step, samples in own.items():
+            known = batches.setdefault(step, samples)
+            assert known == samples, f"step {step} had other samples in {generation}"
+    return batches
+
+
 @dataclass
 class NewestStep:
     """The newest step that any rank has finished; reads only what was written since last time."""

@@ -138,6 +138,7 @@ def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
     progress = Progress(step=0, cursor=Cursor("toy", seed=1, samples_per_epoch=10))
     if restored:
         progress = Progress.from_json(restored.trainer)
+        assert restored.rank_state is not None
         restore_random_state(restored.rank_state)
     return ToyRun(
         ranks, engine, Keeper(settings.spec, saver, retention, lambda: 0.0), progress, restoration

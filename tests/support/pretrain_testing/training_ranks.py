@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
@@ -19,8 +19,12 @@ from typing import Any, cast
 from pretrain_api.reports import StageReport, StageResult
 from pretrain_api.stages import TrainStageConfig
 from pretrain_jobs.__main__ import main
+from pretrain_jobs.checkpoint import snapshot
+from pretrain_jobs.checkpoint.failpoints import FAILPOINT_ENV
+from pretrain_jobs.checkpoint.files import write_file
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.process import load_config
+from pretrain_jobs.train import main as training_main
 from pretrain_jobs.train.corpus import open_corpus
 from pretrain_jobs.train.data import SampleLoader
 from pretrain_jobs.train.goodput import Goodput
@@ -28,6 +32,7 @@ from pretrain_jobs.train.ledger import LEDGER_ENV
 from pretrain_jobs.train.main import train
 from pretrain_jobs.train.node import Node, worker_environment
 from pretrain_jobs.train.ranks import Ranks
+from pretrain_jobs.train.resume import Resumption
 
 from pretrain_testing.fork_server import CONTEXT
 from pretrain_testing.ranks import Gang, rank_environment, start_ranks
@@ -70,6 +75,39 @@ def train_rank(
         stopping = cast("Any", _Stopping(opened.validation))
         corpus = replace(opened, validation=stopping) if ranks.rank == stopped else opened
         return train(config, ranks, corpus, scratch=scratch, goodput=Goodput(time.monotonic))
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Where an attempt's state right after resuming is written, and whether a commit kills it."""
+
+    loaded: Path
+    dies: bool
+
+
+def start_with_witness(bed: Bed, witness: Witness, *, attempt: int) -> Gang:
+    """Start all ranks of a job; rank 0 may die at the attempt's first commit."""
+    path = bed.write_config(attempt)
+    return start_ranks(train_with_witness, bed.processes, path, bed.ledger, witness)
+
+
+def train_with_witness(
+    ranks: Ranks, config_path: Path, ledger: Path, witness: Witness
+) -> StageResult:
+    """Train one rank to the end, or until its attempt is killed."""
+    if witness.dies:
+        os.environ[FAILPOINT_ENV] = "after_latest:kill"
+    module: Any = training_main
+    undisturbed = module.resume
+
+    def resume_and_tell(*arguments: Any, **options: Any) -> Resumption:
+        resumption: Resumption = undisturbed(*arguments, **options)
+        for name, content in snapshot.capture(resumption.keeper.saver.engine).items():
+            write_file(witness.loaded / name, content)
+        return resumption
+
+    module.resume = resume_and_tell
+    return train_rank(ranks, config_path, config_path.parent / "scratch", ledger, None)
 
 
 def run_workers(

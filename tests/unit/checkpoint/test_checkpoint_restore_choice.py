@@ -2,13 +2,12 @@
 
 from datetime import UTC, datetime
 
-import pytest
 from pretrain_jobs.checkpoint.layout import CheckpointKey, Listed
 from pretrain_jobs.checkpoint.manifest import Commit, RankManifest, StoredFile, encode, root_hash
-from pretrain_jobs.checkpoint.restore import needed_files, require_world_size, survey_keys
-from pretrain_jobs.errors import UserError
+from pretrain_jobs.checkpoint.restore import needed_files, survey_keys
 
-FILES = ("mp_rank_00_model_states.pt", "rank.json", "trainer.json", "zero_pp_rank_0.pt")
+OPTIMIZER = "zero_pp_rank_0_mp_rank_00_optim_states.pt"
+FILES = ("mp_rank_00_model_states.pt", "rank.json", "trainer.json", OPTIMIZER)
 
 
 def commit_at(step: int, *, lineage: str = "own", world_size: int = 2) -> Commit:
@@ -68,16 +67,32 @@ def test_a_survey_tells_own_foreign_damaged_and_unfinished_checkpoints_apart() -
 
 
 def test_a_rank_needs_its_own_files_and_what_rank_0_has_for_all() -> None:
-    needed = [(owner, file.name) for owner, file in needed_files(commit_at(1), 1)]
+    needed = [(owner, file.name) for owner, file in needed_files(commit_at(1), 1, 2)]
 
     assert needed == [
         (0, "mp_rank_00_model_states.pt"),
         (0, "trainer.json"),
         (1, "rank.json"),
-        (1, "zero_pp_rank_0.pt"),
+        (1, OPTIMIZER),
     ]
 
 
-def test_a_checkpoint_of_another_number_of_ranks_is_refused_with_what_to_do() -> None:
-    with pytest.raises(UserError, match="written by 2 ranks and this job has 4"):
-        require_world_size(commit_at(1), 4)
+def test_of_another_number_of_ranks_it_needs_the_model_and_the_parts_that_meet_its_own() -> None:
+    commit = commit_at(1, world_size=4)
+
+    def needed(rank: int) -> list[tuple[int, str]]:
+        files = needed_files(commit, rank, 2, [{"weight": 80}])
+        return [(owner, file.name) for owner, file in files]
+
+    shared = [(0, "mp_rank_00_model_states.pt"), (0, "trainer.json")]
+    assert needed(0) == [*shared, (0, OPTIMIZER), (1, OPTIMIZER)]
+    assert needed(1) == [*shared, (2, OPTIMIZER), (3, OPTIMIZER)]
+
+
+def test_without_zero_rank_0_has_all_that_another_number_of_ranks_needs() -> None:
+    needed = needed_files(commit_at(1), 3, 4)
+
+    assert [(owner, file.name) for owner, file in needed] == [
+        (0, "mp_rank_00_model_states.pt"),
+        (0, "trainer.json"),
+    ]
