@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SIGNAL = signal.SIGUSR1
-PATIENCE_SECONDS = 3.0
+PATIENCE_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 _FRAMES = 3
 """Frames of a stack that fit into a sentence, from the innermost on."""
