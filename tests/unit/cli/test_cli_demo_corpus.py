@@ -55,7 +55,7 @@ def test_the_order_of_the_lines_does_not_matter() -> None:
 
 
 def test_reviews_that_differ_only_in_punctuation_width_or_case_count_once() -> None:
-    corpus = split_reviews({"positive": ["Very good, 很好!", "ｖｅｒｙ ＧＯＯＤ很好。"]})
+    corpus = split_reviews({"positive": ["Very good, 很好!", "ｖｅｒｙ_ＧＯＯＤ很好。"]})
     assert [review.text for review in corpus.test] == ["Very good, 很好!"]
 
 
