@@ -36,7 +36,7 @@ class WorkersSpec(ApiModel):
     """`replicas` pods of `processesPerWorker` ranks each."""
 
     replicas: Annotated[int, Field(ge=1, le=4096)] = Field(
-        1, description="Pods. Can be changed (kubectl scale) until training begins."
+        1, description="Pods. Can be changed (kubectl scale); training goes on with another number."
     )
     processes_per_worker: Annotated[int, Field(ge=1, le=64)] = Field(
         1, description="Ranks of a pod, one for each of its devices."

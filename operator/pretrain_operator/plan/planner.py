@@ -46,7 +46,7 @@ from pretrain_operator.plan.refused import (
     with_refused_pods,
     with_standing_denial,
 )
-from pretrain_operator.plan.resizing import resize_problems
+from pretrain_operator.plan.resizing import with_resize
 from pretrain_operator.plan.retries import end_attempt
 from pretrain_operator.plan.running import is_live, with_begun_stage, with_completed_stage
 from pretrain_operator.plan.stages import current_stage, initial_stages
@@ -88,7 +88,7 @@ def _problems(turn: Turn) -> list[Problem]:
     """A spec that was accepted is not judged again, lest a newer operator end a running job."""
     if is_accepted(turn.job):
         return storage_problems(turn.job, turn.settings)
-    return [*find_problems(turn.job, turn.settings), *resize_problems(turn)]
+    return find_problems(turn.job, turn.settings)
 
 
 def _advance(turn: Turn, draft: Draft) -> Draft:
@@ -143,6 +143,7 @@ def _watch(turn: Turn, draft: Draft, stage: StageStatus, alive: Alive) -> Draft:
     draft = with_progress(turn, draft, stage, alive.job, live=live).waking_at(alive.checked_at)
     draft = with_blockage(turn, replace(draft, live=live), alive.job)
     draft = with_room(turn, draft, stage, alive.job)
+    draft = with_resize(turn, draft, stage, alive.job)
     return with_edit(turn, draft, stage, alive.job)
 
 

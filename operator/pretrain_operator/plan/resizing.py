@@ -1,24 +1,30 @@
-"""Edits of the number of workers: none is taken once training has begun.
+"""Another number of workers: a new attempt of that size goes on from where the old one stood.
 
-Checkpoints are of the number of ranks that saved them; another number would find none it can use.
+The old one's pods get their grace period, in which training saves a last checkpoint. The global
+batch and the order of samples stay, and no budget is used.
 """
 
 from __future__ import annotations
 
-from pretrain_api.problems import Problem
+from dataclasses import replace
 
-from pretrain_operator.plan.decision import Turn
+from pretrain_api.status import StageStatus
+
+from pretrain_operator.observed import ObservedJob
+from pretrain_operator.plan.decision import Draft, Turn
 
 
-def resize_problems(turn: Turn) -> list[Problem]:
-    """The problem of an edited number of workers, if training has begun with another."""
+def with_resize(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) -> Draft:
+    """Give up a training attempt of another size than the spec's; one that ends is left alone."""
     replicas = turn.job.spec.workers.replicas
-    stages = turn.job.status.stages
-    begun = next((s for s in stages if s.name == "train" and s.start_time is not None), None)
-    if begun is None or begun.state == "Complete" or begun.total == replicas:
-        return []
-    message = (
-        f"{replicas} is not supported: training has begun with {begun.total} workers, and its "
-        f"checkpoints cannot be used by another number yet; set it back to {begun.total}"
+    ends = job.condition is not None or bool(job.succeeded)
+    given_up = draft.stage(stage.name).attempt != stage.attempt
+    if stage.name != "train" or draft.refused or given_up or ends or job.completions == replicas:
+        return draft
+    text = (
+        f"Attempt {stage.attempt} of train has {job.completions} workers, the spec {replicas}: "
+        "the next one goes on with these."
     )
-    return [Problem(("spec", "workers", "replicas"), message)]
+    draft = draft.with_event("Normal", "Resized", text)
+    draft = replace(draft, live=False, blocked_by=text)
+    return draft.with_next_attempt(stage, message=text, retry_time=turn.now)

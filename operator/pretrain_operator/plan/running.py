@@ -51,8 +51,7 @@ def with_begun_stage(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
     if stage.name == "train":
         before = turn.job.status.checkpoint
         draft = draft.with_status(attempt_start_step=before.step if before else 0)
-        if stage.start_time is None:
-            draft = draft.with_stage("train", total=job.completions)
+        draft = draft.with_stage("train", total=job.completions)
     return draft.with_stage(
         stage.name,
         state="Running",

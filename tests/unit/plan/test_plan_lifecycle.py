@@ -192,24 +192,69 @@ def test_a_bad_edit_does_not_end_what_runs_and_a_good_one_mends_it() -> None:
     assert sim.child("train").attempt == 1
 
 
-def test_another_number_of_workers_is_refused_once_training_has_begun() -> None:
+@pytest.mark.parametrize("replicas", [1, 4])
+def test_another_number_of_workers_goes_on_in_a_new_attempt_and_uses_no_budget(
+    replicas: int,
+) -> None:
     sim = training()
-    workers = sim.job.spec.workers
+    sim.progress(10, committed=10)
+    old = sim.child("train")
 
-    sim.edit(workers=workers.model_copy(update={"replicas": 4}))
+    _resize(sim, replicas)
+    made = sim.plan()
+
+    assert [event.reason for event in made.events] == ["Resized"]
+    assert f"the spec {replicas}" in made.events[0].message
+    assert old.name in {child.name for child in made.delete}
+    assert not made.apply
+    sim.settle()
+    new = sim.child("train")
+    assert (new.attempt, new.completions, sim.stage("train").attempt) == (1, replicas, 1)
+    assert sim.job.status.restarts == {}
+    sim.run("train")
+    sim.settle()
+    assert sim.stage("train").total == replicas
+    assert sim.phase() is Phase.TRAINING
+    assert sim.job.status.attempt_start_step == 10
+
+
+def test_a_size_that_the_global_batch_cannot_be_divided_by_is_refused_and_changes_nothing() -> None:
+    sim = training()
+
+    _resize(sim, 3)
     sim.settle()
 
     assert sim.condition("Accepted").status == "False"
-    assert "set it back to 2" in sim.condition("Accepted").message
+    assert "spec.training.globalBatchSize" in sim.condition("Accepted").message
+    assert sim.stage("train").attempt == 0
     assert sim.phase() is Phase.TRAINING
-    sim.fail_pod("train", 1, exit_code=71)
-    sim.wait(60)
-    assert sim.phase() is Phase.PENDING
-    assert "spec.workers.replicas" in sim.job.status.blocked_by
 
-    sim.edit(workers=workers)
+
+def test_a_suspended_training_comes_back_with_the_edited_number_of_workers() -> None:
+    sim = training()
+
+    sim.suspend(on=True)
+    _resize(sim, 1)
+    sim.suspend(on=False)
+    sim.run("train")
+
+    assert sim.child("train").completions == sim.stage("train").total == 1
+    assert sim.event_reasons().count("Resized") == 0
+    assert sim.job.status.restarts == {}
+
+
+def test_training_that_ends_is_not_begun_anew_for_another_size() -> None:
+    sim = training()
+    sim.change("train", succeeded=1)
+
+    _resize(sim, 4)
     sim.settle()
-    assert sim.child("train").attempt == 1
+
+    assert sim.stage("train").attempt == 0
+
+
+def _resize(sim: Simulation, replicas: int) -> None:
+    sim.edit(workers=sim.job.spec.workers.model_copy(update={"replicas": replicas}))
 
 
 def test_the_number_of_workers_is_free_until_training_begins() -> None:
