@@ -10,7 +10,7 @@ A checkpoint of another number of ranks is resharded as it is loaded: see `resha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,37 +19,18 @@ from pretrain_jobs.checkpoint import reshard, snapshot
 from pretrain_jobs.checkpoint.fetch import Node, Owned, assign, fetch, find_node
 from pretrain_jobs.checkpoint.files import read_json
 from pretrain_jobs.checkpoint.group import Group
-from pretrain_jobs.checkpoint.layout import (
-    STEPS,
-    CheckpointKey,
-    Listed,
-    group_keys,
-    rank_directory,
-)
-from pretrain_jobs.checkpoint.manifest import Commit, StoredFile, decode_commit
+from pretrain_jobs.checkpoint.layout import CheckpointKey, rank_directory
+from pretrain_jobs.checkpoint.manifest import Commit, StoredFile
 from pretrain_jobs.checkpoint.partitions import Groups, Partitions, sources
 from pretrain_jobs.checkpoint.save import RANK_FILE, TRAINER_FILE
-from pretrain_jobs.errors import CheckpointUnusableError, DataError
+from pretrain_jobs.checkpoint.survey import Survey, survey_store
+from pretrain_jobs.errors import CheckpointUnusableError
 from pretrain_jobs.storage import ObjectStore
 
 _SHARED = (snapshot.SHARED_FILE, TRAINER_FILE)
 """Rank 0's files that every rank needs."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What lies under the checkpoints' URI, seen from one run; all tuples the newest first.
-
-    `candidates` are this run's readable commits; `damaged` are commits that cannot be read, with
-    the reason; `foreign` are other runs'; `uncommitted` were never finished.
-    """
-
-    candidates: tuple[Commit, ...] = ()
-    damaged: tuple[tuple[CheckpointKey, str], ...] = ()
-    foreign: tuple[CheckpointKey, ...] = ()
-    uncommitted: tuple[CheckpointKey, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,7 +69,7 @@ def restore(
     """
     node = find_node(group, scratch / "restore")
     node.clear()
-    survey = group.gather(_survey(store, lineage) if group.rank == 0 else Survey())[0]
+    survey = group.gather(survey_store(store, lineage=lineage) if group.rank == 0 else Survey())[0]
     reasons = dict(survey.damaged)
     chosen: Commit | None = None
     for commit in survey.candidates:
@@ -108,28 +89,6 @@ def restore(
         damaged=frozenset(reasons),
         warnings=_warnings(survey, reasons, chosen.key if chosen else None),
     )
-
-
-def survey_keys(listing: Iterable[Listed], read: Callable[[str], bytes], *, lineage: str) -> Survey:
-    """Sort a listing by what each COMMIT says; `read` gives an object's bytes."""
-    candidates: list[Commit] = []
-    damaged: list[tuple[CheckpointKey, str]] = []
-    foreign: list[CheckpointKey] = []
-    uncommitted: list[CheckpointKey] = []
-    for listed in listing:
-        if not listed.committed:
-            uncommitted.append(listed.key)
-            continue
-        try:
-            commit = decode_commit(read(listed.key.commit), listed.key)
-        except DataError as error:
-            damaged.append((listed.key, str(error)))
-            continue
-        if commit.lineage == lineage:
-            candidates.append(commit)
-        else:
-            foreign.append(listed.key)
-    return Survey(tuple(candidates), tuple(damaged), tuple(foreign), tuple(uncommitted))
 
 
 def needed_files(
@@ -152,11 +111,6 @@ def needed_files(
             (owner, _file(commit, owner, snapshot.OPTIMIZER_SUFFIX)) for owner in sorted(owners)
         ]
     return tuple(needed)
-
-
-def _survey(store: ObjectStore, lineage: str) -> Survey:
-    listing = group_keys(info.key for info in store.list(STEPS))
-    return survey_keys(listing, store.read, lineage=lineage)
 
 
 def _groups(engine: Any, commit: Commit, world_size: int) -> Groups:

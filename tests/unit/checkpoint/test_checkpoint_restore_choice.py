@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 from pretrain_jobs.checkpoint.layout import CheckpointKey, Listed
 from pretrain_jobs.checkpoint.manifest import Commit, RankManifest, StoredFile, encode, root_hash
-from pretrain_jobs.checkpoint.restore import needed_files, survey_keys
+from pretrain_jobs.checkpoint.restore import needed_files
+from pretrain_jobs.checkpoint.survey import survey_keys
 
 OPTIMIZER = "zero_pp_rank_0_mp_rank_00_optim_states.pt"
 FILES = ("mp_rank_00_model_states.pt", "rank.json", "trainer.json", OPTIMIZER)
