@@ -22,6 +22,7 @@ from pretrain_jobs.__main__ import main
 from pretrain_jobs.checkpoint import snapshot
 from pretrain_jobs.checkpoint.failpoints import FAILPOINT_ENV
 from pretrain_jobs.checkpoint.files import write_file
+from pretrain_jobs.checkpoint.random_state import capture_random_state
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.process import load_config
 from pretrain_jobs.train import main as training_main
@@ -79,7 +80,10 @@ def train_rank(
 
 @dataclass(frozen=True)
 class Witness:
-    """Where an attempt's state right after resuming is written, and whether a commit kills it."""
+    """Where an attempt's state right after resuming is written, and whether a commit kills it.
+
+    Beside the engine's files there is `random-<rank>.json` with each rank's random generators.
+    """
 
     loaded: Path
     dies: bool
@@ -104,6 +108,7 @@ def train_with_witness(
         resumption: Resumption = undisturbed(*arguments, **options)
         for name, content in snapshot.capture(resumption.keeper.saver.engine).items():
             write_file(witness.loaded / name, content)
+        write_file(witness.loaded / f"random-{ranks.rank}.json", capture_random_state())
         return resumption
 
     module.resume = resume_and_tell
