@@ -21,6 +21,7 @@ PARTS = (
     (re.compile(r"\b[0-9a-f]{16}\b"), "FINGERPRINT"),
     (re.compile(r"\bnode-[ab]\b"), "NODE"),
     (re.compile(r"\bRank [01]\b"), "Rank N"),
+    (re.compile(r"\bafter \d+ steps?\b"), "after N steps"),
 )
 """What another run would say otherwise, and what the moment of looking adds in front."""
 
