@@ -65,6 +65,10 @@ class ClusterJobs:
         patch = json.dumps({"spec": changes})
         self._run("patch", KIND, name, "--type=merge", "-p", patch)
 
+    def scale(self, name: str, *, replicas: int) -> None:
+        """`kubectl scale`."""
+        self._run("scale", f"{KIND}/{name}", f"--replicas={replicas}")
+
     def delete(self, name: str) -> None:
         """`kubectl delete`, waiting until the job itself is gone."""
         self._run("delete", KIND, name, "--wait=true")
