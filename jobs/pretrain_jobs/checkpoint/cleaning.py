@@ -29,27 +29,26 @@ class Retention:
     `resumed_from` is kept until the run's last commit, whatever the numbers say.
     """
 
-    store: ObjectStore
     spec: CheckpointSpec
-    failpoints: Failpoints
     commits: set[CheckpointKey] = field(default_factory=set)
     damaged: set[CheckpointKey] = field(default_factory=set)
     resumed_from: CheckpointKey | None = None
 
-    def after_commit(self, key: CheckpointKey, *, last: bool) -> None:
-        """Take in a new commit and delete those that it makes superfluous."""
-        self.commits.add(key)
+    def superseded_by(self, key: CheckpointKey, *, last: bool) -> tuple[CheckpointKey, ...]:
+        """The commits that a new one makes superfluous, the oldest first."""
         protected = {self.resumed_from} if self.resumed_from and not last else set()
-        superfluous = superseded(
-            self.commits,
+        return superseded(
+            {*self.commits, key},
             keep_last=self.spec.keep_last,
             keep_every_steps=self.spec.keep_every_steps,
             kept=protected,
             damaged=self.damaged,
         )
-        delete_checkpoints(self.store, superfluous, self.failpoints)
-        self.commits.difference_update(superfluous)
-        self.failpoints.reach("after_retention")
+
+    def committed(self, key: CheckpointKey, gone: Iterable[CheckpointKey]) -> None:
+        """Take in a new commit, and that others were deleted for it."""
+        self.commits.add(key)
+        self.commits.difference_update(gone)
 
 
 def delete_checkpoints(

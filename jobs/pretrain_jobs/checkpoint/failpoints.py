@@ -1,7 +1,9 @@
-"""Named points of the protocol at which a test can kill the process.
+"""Named points of the protocol at which a test can kill a rank, or its writer alone.
 
-`PRETRAIN_FAILPOINT=after_rank_upload:kill` ends the process with SIGKILL the first time it gets
-there, `after_rank_upload:kill:3` the third time. Without the variable they cost nothing.
+`PRETRAIN_FAILPOINT=after_rank_upload:kill` ends the rank with SIGKILL the first time it gets
+there, whichever of its two processes does, `after_rank_upload:kill:3` the third time.
+`kill-writer` ends only the writer; each writer counts anew. Without the variable they cost
+nothing.
 """
 
 from __future__ import annotations
@@ -18,27 +20,49 @@ FAILPOINT_ENV = "PRETRAIN_FAILPOINT"
 Failpoint = Literal[
     "before_snapshot",
     "after_snapshot",
+    "after_copy",
     "during_local_write",
     "after_local_write",
     "during_rank_upload",
     "after_rank_upload",
     "after_rank_manifest",
+    "while_waiting_for_ranks",
     "before_commit",
     "after_commit",
     "after_latest",
     "during_retention",
     "after_retention",
+    "before_settling",
+    "after_settling",
     "before_model_manifest",
 ]
 FAILPOINTS: tuple[Failpoint, ...] = get_args(Failpoint)
 
 
+IN_TRAINING: frozenset[Failpoint] = frozenset(
+    {
+        "before_snapshot",
+        "after_snapshot",
+        "after_copy",
+        "before_settling",
+        "after_settling",
+        "before_model_manifest",
+    }
+)
+"""Those that the training process reaches; the writer reaches the others."""
+
+
 class Failpoints:
     """Counts how often the armed point was reached, and kills when its turn has come."""
 
-    def __init__(self, setting: str = "") -> None:
-        """Take a setting `name:kill` or `name:kill:N`; an empty one arms nothing."""
-        self._name, self._remaining = _parse(setting) if setting else ("", 0)
+    def __init__(self, setting: str = "", *, rank_process: int | None = None) -> None:
+        """Take a setting `name:kill` or `name:kill:N`; an empty one arms nothing.
+
+        In a writer `rank_process` is the process that trains.
+        """
+        self.setting = setting
+        self._rank_process = rank_process
+        self._name, self._verb, self._remaining = _parse(setting) if setting else ("", "", 0)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Failpoints:
@@ -50,16 +74,20 @@ class Failpoints:
         if name != self._name:
             return
         self._remaining -= 1
-        if not self._remaining:
-            os.kill(os.getpid(), signal.SIGKILL)
+        if self._remaining:
+            return
+        if self._rank_process is not None and self._verb == "kill":
+            os.kill(self._rank_process, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _parse(setting: str) -> tuple[str, int]:
+def _parse(setting: str) -> tuple[str, str, int]:
     name, _, action = setting.partition(":")
     verb, _, occurrence = action.partition(":")
-    if name not in FAILPOINTS or verb != "kill" or not (occurrence or "1").isdecimal():
+    verbs = {"kill"} if name in IN_TRAINING else {"kill", "kill-writer"}
+    if name not in FAILPOINTS or verb not in verbs or not (occurrence or "1").isdecimal():
         raise UserError(
             f"{FAILPOINT_ENV} is {setting!r}; expected NAME:kill or NAME:kill:N with NAME one of "
-            f"{', '.join(FAILPOINTS)}"
+            f"{', '.join(FAILPOINTS)}, or NAME:kill-writer for one that a writer reaches"
         )
-    return name, int(occurrence or 1)
+    return name, verb, int(occurrence or 1)

@@ -9,29 +9,23 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
-import torch
-
+from pretrain_jobs.checkpoint.archive import Archive, write_archive
 from pretrain_jobs.checkpoint.manifest import StoredFile
 from pretrain_jobs.storage.local_files import atomic_file
 
 
 class _HashingStream:
-    """Passes bytes on and hashes them. Keeps the error that torch's writer would hide."""
+    """Passes bytes on and hashes them."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._hash = hashlib.sha256()
         self.size = 0
-        self.error: OSError | None = None
 
-    def write(self, data: bytes) -> int:
-        try:
-            self._stream.write(data)
-        except OSError as error:
-            self.error = error
-            raise
+    def write(self, data: bytes | memoryview) -> int:
+        self._stream.write(data)
         self._hash.update(data)
         self.size += len(data)
         return len(data)
@@ -44,22 +38,22 @@ class _HashingStream:
         return self._hash.hexdigest()
 
 
-def write_file(path: Path, content: Any) -> StoredFile:
-    """Write a `*.pt` or `*.json` file and flush it to the disk.
+def write_file(path: Path, content: Archive | bytes, memory: memoryview) -> StoredFile:
+    """Write an archive whose storages lie in `memory`, or bytes, and flush it to the disk.
 
     Raises StorageFullError, or what else `atomic_file` makes of an error; then nothing is left.
     """
     with atomic_file(path) as raw:
         stream = _HashingStream(raw)
-        if path.suffix == ".json":
-            stream.write(encode_json(content))
+        if isinstance(content, Archive):
+            write_archive(cast("BinaryIO", stream), content, memory)
         else:
-            _save_tensors(content, stream)
+            stream.write(content)
     return StoredFile(name=path.name, size=stream.size, sha256=stream.sha256)
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a file that `write_file` wrote as JSON and whose hash was checked."""
+    """Read a file of JSON whose hash was checked."""
     content: dict[str, Any] = json.loads(path.read_bytes())
     return content
 
@@ -67,12 +61,3 @@ def read_json(path: Path) -> dict[str, Any]:
 def encode_json(content: Mapping[str, Any]) -> bytes:
     """JSON in one form only, so that equal content has equal bytes."""
     return json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _save_tensors(content: Any, stream: _HashingStream) -> None:
-    try:
-        torch.save(content, cast("IO[bytes]", stream))
-    except RuntimeError as error:
-        if stream.error is not None:
-            raise stream.error from error
-        raise

@@ -109,6 +109,20 @@ def decode_commit(data: bytes, key: CheckpointKey) -> Commit:
     return commit
 
 
+def decode_rank_manifest(data: bytes, key: CheckpointKey, rank: int) -> RankManifest:
+    """Read a rank's manifest; DataError when it is damaged or of another rank or checkpoint."""
+    try:
+        manifest = RankManifest.model_validate_json(data)
+    except ValidationError as error:
+        raise DataError(f"the manifest of rank {rank} is damaged: {_first(error)}") from error
+    if manifest.rank != rank or not _belongs(manifest, key):
+        raise DataError(
+            f"the manifest of rank {rank} in {key.prefix} is of rank {manifest.rank}, step "
+            f"{manifest.step}, generation {manifest.generation}"
+        )
+    return manifest
+
+
 def _belongs(manifest: RankManifest, key: CheckpointKey) -> bool:
     return CheckpointKey(manifest.step, manifest.generation, manifest.attempt) == key
 

@@ -1,40 +1,54 @@
-"""Saving: agree on the state, write and upload every rank's files, then commit by one PUT.
+"""Saving from where training stands: a snapshot now, everything else beside the next steps.
 
-    snapshot -> local files with hashes -> upload -> rank manifest -> (all ranks) -> COMMIT
-
-A save that fails leaves older commits as they are, and training goes on. No rank's own trouble
-ends a collective: each reports its outcome and all learn it.
+A rank's state is copied to host memory while the next step computes its gradients; its writer
+makes files of it and uploads them, rank 0's commits, and all ranks settle the outcome at a later
+step. A save that fails leaves older commits as they are, and training goes on. No rank's own
+trouble ends a collective: each tells its outcome and all learn it.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pretrain_api.reports import CheckpointStatus
 
 from pretrain_jobs.checkpoint import snapshot
-from pretrain_jobs.checkpoint.cleaning import delete_checkpoints
+from pretrain_jobs.checkpoint.archive import Archive
+from pretrain_jobs.checkpoint.cleaning import Retention
+from pretrain_jobs.checkpoint.copying import Layout, lay_out
 from pretrain_jobs.checkpoint.failpoints import Failpoints
-from pretrain_jobs.checkpoint.files import encode_json, write_file
-from pretrain_jobs.checkpoint.generations import Generation, require_newest
+from pretrain_jobs.checkpoint.files import encode_json
+from pretrain_jobs.checkpoint.generations import Generation
 from pretrain_jobs.checkpoint.group import Group
-from pretrain_jobs.checkpoint.layout import LATEST, CheckpointKey
-from pretrain_jobs.checkpoint.manifest import Commit, RankManifest, encode, root_hash
+from pretrain_jobs.checkpoint.layout import CheckpointKey
+from pretrain_jobs.checkpoint.orders import (
+    Commission,
+    Companion,
+    DiscardOrder,
+    Lineage,
+    Outcome,
+    SaveOrder,
+)
+from pretrain_jobs.checkpoint.writer_process import Writer
 from pretrain_jobs.errors import InfrastructureError, NonFiniteError, StageError
-from pretrain_jobs.storage import AlreadyExistsError, ObjectStore
-from pretrain_jobs.storage.uri import join_uri
+from pretrain_jobs.storage import ObjectStore
 
 TRAINER_FILE = "trainer.json"
 """Rank 0's file with what all ranks have in common: step, cursor, counters, log."""
 
 RANK_FILE = "rank.json"
 """Each rank's file with its own random generators and sums."""
+
+PATIENCE_SECONDS = 3600.0
+"""How long rank 0's writer waits for other ranks' files once its own are stored. A rank that
+fails is heard of sooner, at a step."""
+
+_POLL_SECONDS = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -43,26 +57,37 @@ _log = logging.getLogger(__name__)
 class SaveResult:
     """A save's outcome, the same on every rank: the commit, or why there is none.
 
-    `size` is in bytes, of all ranks' files.
+    `size` is in bytes, of all ranks' files; `seconds` what the slowest writer took.
     """
 
+    step: int
     status: CheckpointStatus | None
     failure: str = ""
     size: int = 0
+    seconds: float = 0.0
 
 
-@dataclass(frozen=True)
-class Lineage:
-    """What a commit says of the run that it belongs to."""
+def _one_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="snapshot")
 
-    fingerprint: str
-    zero_stage: int
-    versions: Mapping[str, str]
+
+@dataclass
+class _Pending:
+    """A save whose outcome not every rank knows. `outcome` is this rank's, once it ended."""
+
+    key: CheckpointKey
+    superseded: tuple[CheckpointKey, ...]
+    copying: Future[None] | None = None
+    outcome: Outcome | None = None
 
 
 @dataclass
 class Saver:
-    """Saves this attempt's checkpoints. Every method but the clean-up ones is a collective."""
+    """Saves this attempt's checkpoints, one at a time.
+
+    `retention` is None on all ranks but the first. Between `begin` and `settle` the state may
+    change only after `copied`.
+    """
 
     store: ObjectStore
     group: Group
@@ -71,164 +96,195 @@ class Saver:
     engine: Any
     scratch: Path
     failpoints: Failpoints
-    clock: Callable[[], datetime]
+    writer: Writer
+    retention: Retention | None = None
     latest: CheckpointStatus | None = None
     failures: int = 0
-    _errors: list[StageError] = field(default_factory=list)
+    patience_seconds: float = PATIENCE_SECONDS
+    _pending: _Pending | None = None
+    _error: StageError | None = None
+    _copier: ThreadPoolExecutor = field(default_factory=_one_thread)
 
-    def save(
-        self, step: int, *, trainer: Mapping[str, Any], rank_state: Mapping[str, Any]
-    ) -> SaveResult:
-        """Save and commit; NonFiniteError or InfrastructureError (fenced) on every rank.
+    @property
+    def pending(self) -> bool:
+        """Whether a save was begun and not settled; the same on every rank."""
+        return self._pending is not None
 
-        A rank that does not come to the save is named on those that wait for it.
+    @property
+    def copying(self) -> bool:
+        """Whether the state of a save that was begun may still be read."""
+        return self._pending is not None and self._pending.copying is not None
+
+    def ended(self, seconds: float = 0.0) -> bool:
+        """Whether this rank has done its part of a pending save; waits so long at most."""
+        pending = self._pending
+        if pending is None or pending.outcome is not None:
+            return True
+        if self.copying:
+            return False
+        pending.outcome = self.writer.outcome(seconds)
+        return pending.outcome is not None
+
+    @property
+    def failed(self) -> bool:
+        """Whether a pending save has failed on this rank."""
+        pending = self._pending
+        return pending is not None and pending.outcome is not None and _failed(pending.outcome)
+
+    def begin(
+        self,
+        step: int,
+        *,
+        trainer: Mapping[str, Any],
+        rank_state: Mapping[str, Any],
+        last: bool = False,
+        companions: Sequence[Companion] = (),
+    ) -> None:
+        """Begin to save. A collective; InfrastructureError names ranks that do not come to it.
+
         `trainer` is rank 0's to give, `rank_state` each rank's own; both are JSON objects.
+        `companions` are copied after the commit, `last` is the run's last save.
         """
+        if self._pending is not None:
+            raise RuntimeError("the save before was not settled")
         key = CheckpointKey(step, self.generation.number, self.generation.attempt)
         self.failpoints.reach("before_snapshot")
         self.group.meet()
-        contents = self._contents(trainer, rank_state)
+        self.writer.start()
+        layout = lay_out(snapshot.capture(self.engine))
+        documents = {RANK_FILE: rank_state}
+        if self.group.rank == 0:
+            documents[TRAINER_FILE] = trainer
+        superseded = self.retention.superseded_by(key, last=last) if self.retention else ()
+        commission = self._commission(superseded, companions) if self.group.rank == 0 else None
+        self._pending = pending = _Pending(key, superseded)
+        pending.copying = self._copier.submit(self._copy, pending, layout, documents, commission)
         self.failpoints.reach("after_snapshot")
-        self._require_finite(step, contents)
-        manifests, failure = self._exchange(self._store_rank(key, contents))
-        if not failure:
-            committed = self.group.broadcast(self._commit(key, manifests))
-            if committed.fenced:
-                raise InfrastructureError(committed.failure)
-            failure = committed.failure
-            self.latest = committed.status or self.latest
-        if failure:
-            self.failures += 1
-            _log.warning("the checkpoint of step %d was not saved: %s", step, failure)
-            self._discard(key)
-            return SaveResult(None, failure)
-        return SaveResult(self.latest, size=sum(manifest.size for manifest in manifests))
+
+    def copied(self) -> None:
+        """Wait until the state was copied; after that it may change."""
+        if self._pending is not None and self._pending.copying is not None:
+            self._pending.copying.result()
+            self._pending.copying = None
+
+    def give_up(self) -> None:
+        """Have rank 0 wait for no rank any more: some rank has failed."""
+        if self._pending is not None and not self.ended():
+            self.writer.give_up(self._pending.key)
+
+    def settle(self) -> SaveResult:
+        """Learn the outcome of a save that has ended on every rank. A collective.
+
+        Raises NonFiniteError or, for an attempt that was replaced, InfrastructureError, each on
+        every rank.
+        """
+        pending = self._pending
+        if pending is None or pending.outcome is None:
+            raise RuntimeError("there is no save that has ended")
+        self.failpoints.reach("before_settling")
+        outcomes = self.group.gather(pending.outcome)
+        self._pending, self._error = None, pending.outcome.error
+        result = self._conclude(pending, outcomes)
+        self.failpoints.reach("after_settling")
+        return result
+
+    def finish(self) -> SaveResult:
+        """Wait for the pending save's end on every rank, and settle it. A collective.
+
+        No rank waits in a collective for another's upload for long.
+        """
+        self.copied()
+        while True:
+            own = self.ended(_POLL_SECONDS), self.failed
+            told = self.group.gather(own)
+            if all(ended for ended, _ in told):
+                return self.settle()
+            if any(failed for _, failed in told):
+                self.give_up()
 
     def failure_of_this_rank(self) -> StageError | None:
-        """The error that made the last failed save fail here, if it was here."""
-        return self._errors[-1] if self._errors else None
+        """The error that made the last settled save fail here, if it was here."""
+        return self._error
 
-    def _contents(
-        self, trainer: Mapping[str, Any], rank_state: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        own: dict[str, Any] = {RANK_FILE: dict(rank_state)}
-        if self.group.rank == 0:
-            own[TRAINER_FILE] = dict(trainer)
-        return snapshot.capture(self.engine) | own
+    def close(self, *, tidily: bool) -> None:
+        """End the writer: after what it was told, or at once and with it a save under way."""
+        self.copied()
+        self._copier.shutdown()
+        self.writer.close(tidily=tidily)
 
-    def _require_finite(self, step: int, contents: Mapping[str, Any]) -> None:
-        finite = self.group.gather(snapshot.all_finite(dict(contents)))
-        if not all(finite):
-            raise NonFiniteError(
-                f"weights or optimizer moments of step {step} are not finite on rank "
-                f"{finite.index(False)}; they were not saved, and older checkpoints stay"
-            )
-
-    def _store_rank(self, key: CheckpointKey, contents: Mapping[str, Any]) -> RankManifest | str:
-        """Write and upload this rank's files and its manifest; the failure as a sentence."""
-        directory = self.scratch / f"save-{self.group.rank:05d}"
-        self._errors.clear()
-        try:
-            files = []
-            for name in sorted(contents):
-                self.failpoints.reach("during_local_write")
-                files.append(write_file(directory / name, contents[name]))
-            self.failpoints.reach("after_local_write")
-            for file in files:
-                self.store.upload(directory / file.name, key.rank_file(self.group.rank, file.name))
-                self.failpoints.reach("during_rank_upload")
-            self.failpoints.reach("after_rank_upload")
-            manifest = RankManifest(
-                rank=self.group.rank,
-                step=key.step,
-                generation=key.generation,
-                attempt=key.attempt,
-                files=tuple(files),
-            )
-            self.store.write(key.rank_manifest(self.group.rank), encode(manifest))
-        except StageError as error:
-            self._errors.append(error)
-            return str(error)
-        finally:
-            shutil.rmtree(directory, ignore_errors=True)
-        self.failpoints.reach("after_rank_manifest")
-        return manifest
-
-    def _exchange(self, own: RankManifest | str) -> tuple[list[RankManifest], str]:
-        """All ranks' manifests, and the first rank's failure as a sentence."""
-        told = self.group.gather(own)
-        failures = [
-            f"rank {rank}: {text}" for rank, text in enumerate(told) if isinstance(text, str)
-        ]
-        manifests = [said for said in told if isinstance(said, RankManifest)]
-        return manifests, failures[0] if failures else ""
-
-    def _commit(self, key: CheckpointKey, manifests: list[RankManifest]) -> _Committed:
-        """Rank 0's part; other ranks pass an empty answer that the broadcast replaces."""
-        if self.group.rank != 0:
-            return _Committed()
-        self.failpoints.reach("before_commit")
-        try:
-            require_newest(self.store, self.generation)
-            status = self._put_commit(key, manifests)
-        except InfrastructureError as error:
-            return _Committed(failure=str(error), fenced=True)
-        except StageError as error:
-            self._errors.append(error)
-            return _Committed(failure=str(error))
-        self.failpoints.reach("after_commit")
-        self._hint(status)
-        return _Committed(status=status)
-
-    def _put_commit(self, key: CheckpointKey, manifests: list[RankManifest]) -> CheckpointStatus:
-        commit = Commit(
-            step=key.step,
-            generation=key.generation,
-            attempt=key.attempt,
-            lineage=self.lineage.fingerprint,
+    def _commission(
+        self, superseded: tuple[CheckpointKey, ...], companions: Sequence[Companion]
+    ) -> Commission:
+        return Commission(
+            generation=self.generation,
+            lineage=self.lineage,
             world_size=self.group.world_size,
-            zero_stage=self.lineage.zero_stage,
-            versions=dict(self.lineage.versions),
-            time=self.clock(),
-            ranks=tuple(manifests),
-            root_hash=root_hash(manifests),
+            patience_seconds=self.patience_seconds,
+            superseded=superseded,
+            companions=tuple(companions),
         )
-        data = encode(commit)
-        try:
-            self.store.write(key.commit, data, if_absent=True)
-        except AlreadyExistsError:
-            if self.store.read(key.commit) != data:
-                raise
-        return status_of(self.store, commit)
 
-    def _hint(self, status: CheckpointStatus) -> None:
-        hint = {"step": status.step, "uri": status.uri, "rootHash": status.sha256}
+    def _copy(
+        self,
+        pending: _Pending,
+        layout: Layout,
+        documents: Mapping[str, Mapping[str, Any]],
+        commission: Commission | None,
+    ) -> None:
+        """Copy the snapshot and hand it to the writer; in a thread of its own."""
         try:
-            self.store.write(LATEST, encode_json(hint))
+            layout.copy(self.writer.buffer)
         except StageError as error:
-            _log.warning("the hint %s was not written: %s", LATEST, error)
-        self.failpoints.reach("after_latest")
+            pending.outcome = Outcome(error=error)
+            return
+        self.failpoints.reach("after_copy")
+        contents: dict[str, Archive | bytes] = dict(layout.archives)
+        contents |= {name: encode_json(document) for name, document in documents.items()}
+        self.writer.submit(
+            SaveOrder(
+                key=pending.key,
+                rank=self.group.rank,
+                contents=contents,
+                floats=tuple(layout.floats),
+                size=layout.size,
+                directory=self.scratch / f"save-{self.group.rank:05d}",
+                failpoint=self.failpoints.setting,
+                commission=commission,
+            )
+        )
 
-    def _discard(self, key: CheckpointKey) -> None:
-        """Delete what an uncommitted save left; a later attempt sweeps what remains."""
+    def _conclude(self, pending: _Pending, outcomes: list[Outcome]) -> SaveResult:
+        """The same on every rank, for all have the same outcomes."""
+        key, first = pending.key, outcomes[0]
+        if first.status is not None:
+            self.latest = first.status
+            if self.retention is not None:
+                self.retention.committed(key, pending.superseded)
+            size = sum(outcome.size for outcome in outcomes)
+            seconds = max(outcome.seconds for outcome in outcomes)
+            return SaveResult(key.step, first.status, size=size, seconds=seconds)
+        self.failures += 1
+        failure = _first_failure(outcomes)
+        _log.warning("the checkpoint of step %d was not saved: %s", key.step, failure)
+        if first.fenced:
+            raise InfrastructureError(str(first.error))
+        if bad := [n for n, told in enumerate(outcomes) if isinstance(told.error, NonFiniteError)]:
+            raise NonFiniteError(
+                f"weights or optimizer moments of step {key.step} are not finite on rank "
+                f"{bad[0]}; they were not saved, and older checkpoints stay"
+            )
         if self.group.rank == 0:
-            delete_checkpoints(self.store, [key], self.failpoints)
+            self.writer.start()
+            self.writer.submit(DiscardOrder(key, self.failpoints.setting))
+        return SaveResult(key.step, None, failure)
 
 
-@dataclass(frozen=True)
-class _Committed:
-    """What rank 0 tells the others of the commit."""
-
-    status: CheckpointStatus | None = None
-    failure: str = ""
-    fenced: bool = False
+def _failed(outcome: Outcome) -> bool:
+    return outcome.error is not None
 
 
-def status_of(store: ObjectStore, commit: Commit) -> CheckpointStatus:
-    """A commit as status and progress show it."""
-    return CheckpointStatus(
-        step=commit.step,
-        uri=join_uri(store.uri, commit.key.prefix.rstrip("/")),
-        sha256=commit.root_hash,
-        time=commit.time,
+def _first_failure(outcomes: Sequence[Outcome]) -> str:
+    failures = (
+        f"rank {rank}: {told.error}" for rank, told in enumerate(outcomes) if told.error is not None
     )
+    return next(failures, "rank 0 gave up")

@@ -16,7 +16,6 @@ from deepspeed.runtime.checkpoint_engine.checkpoint_engine import (
     CheckpointCommitInfo,
     CheckpointEngine,
 )
-from torch import Tensor
 
 SHARED_FILE = "mp_rank_00_model_states.pt"
 """Rank 0's file that every rank reads, at ZeRO stages 0 to 2."""
@@ -69,7 +68,8 @@ def prepare(engine: Any) -> None:
 def capture(engine: Any) -> dict[str, Any]:
     """The rank's state by file name. A collective; tensors are the live ones, not copies."""
     engine.save_checkpoint(".", tag=_TAG, save_latest=False)
-    saved: dict[str, Any] = engine.checkpoint_engine.saved
+    collector: _Collector = engine.checkpoint_engine
+    saved, collector.saved = collector.saved, {}
     return saved
 
 
@@ -104,17 +104,6 @@ def parameter_groups(engine: Any) -> list[dict[str, int]]:
     """Elements of every trained parameter by name, for each of the engine's flat tensors."""
     shapes = engine._get_zero_param_shapes()  # noqa: SLF001 - what it saves as `param_shapes`
     return [{name: shape.numel() for name, shape in group.items()} for group in shapes]
-
-
-def all_finite(state: Any) -> bool:
-    """Whether every floating-point tensor in nested containers is finite."""
-    if isinstance(state, Tensor):
-        return not state.is_floating_point() or bool(torch.isfinite(state).all())
-    if isinstance(state, dict):
-        return all(all_finite(value) for value in state.values())
-    if isinstance(state, list | tuple):
-        return all(all_finite(value) for value in state)
-    return True
 
 
 def _no_script(save_path: str) -> None:

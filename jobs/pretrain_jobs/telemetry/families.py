@@ -151,6 +151,19 @@ CHECKPOINT_STALL = Family(
     "Time that training stood still for a checkpoint.",
     buckets=(0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500),
 )
+CHECKPOINT_WRITE = Family(
+    "pretrain_checkpoint_write_seconds",
+    "histogram",
+    "seconds",
+    "Time from the snapshot to the commit of a checkpoint, beside which training went on.",
+    buckets=(0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500),
+)
+CHECKPOINT_SKIPPED = Family(
+    "pretrain_checkpoint_skipped_total",
+    "counter",
+    "checkpoints",
+    "Checkpoints of this attempt that were left out because the one before was being written.",
+)
 CHECKPOINT_BYTES = Family(
     "pretrain_checkpoint_bytes_total",
     "counter",
@@ -278,6 +291,8 @@ GROUPS: dict[str, tuple[Family, ...]] = {
     ),
     "Checkpoints": (
         CHECKPOINT_STALL,
+        CHECKPOINT_WRITE,
+        CHECKPOINT_SKIPPED,
         CHECKPOINT_BYTES,
         CHECKPOINT_STEP,
         CHECKPOINT_TIME,

@@ -52,6 +52,7 @@ def finish(
     A collective up to the gathering of the weights. `build` gives a model of the trained shape.
     """
     loop.show(progress, doing="writing the model")
+    resumption.keeper.saver.close(tidily=True)
     engine, rank = loop.engine, loop.ranks.rank
     weights = consolidate(engine, rank=rank)
     if rank != 0 or loop.telemetry is None:
@@ -190,7 +191,8 @@ def stage_result(
     loop: Loop, progress: Progress, *, config: TrainStageConfig, resumption: Resumption
 ) -> StageResult:
     """What the plan hears of a finished training."""
-    saver = resumption.keeper.saver
+    keeper = resumption.keeper
+    saver = keeper.saver
     failures = f"{saver.failures} checkpoints could not be saved; see the log"
     return StageResult(
         artifacts=[
@@ -203,6 +205,7 @@ def stage_result(
             "skipped_steps": progress.anomalies.skipped,
             "loss_spikes": progress.anomalies.spikes,
             "checkpoint_failures": saver.failures,
+            "checkpoints_skipped": keeper.skipped,
         },
         metrics=_metrics(loop, progress),
         step=progress.step,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from pretrain_api.spec.training import TrainingSpec
 
-from pretrain_jobs.errors import InfrastructureError, PreemptedError
+from pretrain_jobs.errors import PreemptedError
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.train.anomalies import after_step, must_skip, require_finite
 from pretrain_jobs.train.data import Step
@@ -31,6 +31,7 @@ from pretrain_jobs.train.ledger import Ledger
 from pretrain_jobs.train.metrics import Shown, TrainingMetrics
 from pretrain_jobs.train.optimize import StepOutcome, Wishes, optimize
 from pretrain_jobs.train.ranks import Ranks
+from pretrain_jobs.train.saving import Saving
 from pretrain_jobs.train.schedule import learning_rate
 from pretrain_jobs.train.state import LogLine, LossSum, Progress
 from pretrain_jobs.train.stopping import StopRequest
@@ -68,6 +69,7 @@ class Loop:
         self._work = Work()
         self._worked = 0.0
         self._newest: dict[str, LogLine] = {}
+        self._saving = Saving(self.keeper, self.goodput, self.metrics, self.telemetry)
 
     def run(self, progress: Progress, steps: Iterator[Step]) -> Progress:
         """Train to the last step and commit it.
@@ -109,7 +111,8 @@ class Loop:
                 max_steps=self._max_steps,
             ),
             must_skip=lambda loss: must_skip(loss, progress.anomalies, spec),
-            wishes=lambda: Wishes(stop=self.stop.requested, save=self.keeper.time_is_up()),
+            wishes=lambda: self._saving.wishes(stop=self.stop.requested),
+            before_update=self._saving.before_update,
         )
         self.ledger.write(number, step)
         if not outcome.update.applied:
@@ -167,14 +170,17 @@ class Loop:
     def _finish(self, progress: Progress, wishes: Wishes) -> Progress:
         """After a step: evaluate and save if due, and stop if a rank wants to."""
         stop = wishes.stop
+        self._saving.after_step(wishes)
         if progress.evaluation_due and not stop:
             progress, stop = self._evaluate(progress)
         self.show(progress)
         if stop:
             self._stop(progress)
-        last = progress.step == self._max_steps
-        if last or wishes.save or self.keeper.is_due(progress.step):
-            self._save(progress, last=last)
+        if progress.step == self._max_steps:
+            self._saving.save_last(progress)
+            self.show(progress)
+        elif wishes.save or self.keeper.is_due(progress.step):
+            self._saving.begin(progress)
         return progress
 
     def _evaluates_after(self, step: int) -> bool:
@@ -199,22 +205,10 @@ class Loop:
             self.goodput.enter("evaluation")
             yield batch
 
-    def _save(self, progress: Progress, *, last: bool) -> None:
-        """Save; a failure ends training only if there will be no later save."""
-        before = self.goodput.seconds["checkpoint_stall"]
-        with self.goodput.during("checkpoint_stall"):
-            result = self.keeper.save(progress, last=last)
-            if self.telemetry is not None:
-                self.telemetry.publish()
-        self.metrics.saved(self.goodput.seconds["checkpoint_stall"] - before, size=result.size)
-        if result.failure and last:
-            own = self.keeper.saver.failure_of_this_rank()
-            raise own or InfrastructureError(f"the last step was not saved: {result.failure}")
-        self.show(progress)
-
     def _stop(self, progress: Progress) -> None:
         if self.save_when_stopped:
-            self._save(progress, last=False)
+            self._saving.save(progress)
+            self.show(progress)
         latest = self.keeper.saver.latest
         saved = f"the checkpoint of step {latest.step} is committed" if latest else "nothing saved"
         raise PreemptedError(f"stopped by SIGTERM after step {progress.step}; {saved}")

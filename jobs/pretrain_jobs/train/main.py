@@ -95,6 +95,7 @@ def train(
     with goodput.during("restore"):
         resumption = resume(config, ranks, engine, start, scratch=scratch, failpoints=failpoints)
     with ExitStack() as stack:
+        stack.enter_context(resumption.keeper)
         loop = Loop(
             training=training,
             save_when_stopped=config.checkpoint.on_preemption == "save",

@@ -52,13 +52,14 @@ class TrainingMetrics:
         """`skips_spikes` tells what becomes of loss spikes; the clock gives seconds since 1970."""
         self._resumed = resumption.progress.step > 0
         self._damaged = resumption.damaged
-        self._saver = resumption.keeper.saver
+        self._keeper = resumption.keeper
         self._goodput = goodput
         self._device = device
         self._skips_spikes = skips_spikes
         self._clock = clock
         self._steps = Histogram(families.STEP_DURATION)
         self._stalls = Histogram(families.CHECKPOINT_STALL)
+        self._writes = Histogram(families.CHECKPOINT_WRITE)
         self._saved_bytes = 0
         self._stepped_at: float | None = None
         self._recovery: float | None = None
@@ -71,9 +72,13 @@ class TrainingMetrics:
         if self._recovery is None:
             self._recovery = sum(self._goodput.seconds.values())
 
-    def saved(self, seconds: float, *, size: int) -> None:
-        """A checkpoint of so many bytes was saved, 0 if that failed; training stood still."""
+    def stalled(self, seconds: float) -> None:
+        """Training stood still so long for a checkpoint."""
         self._stalls.observe(seconds)
+
+    def saved(self, seconds: float, *, size: int) -> None:
+        """A checkpoint of so many bytes was committed, which took its writers so long."""
+        self._writes.observe(seconds)
         self._saved_bytes += size
 
     def show(self, shown: Shown) -> None:
@@ -108,8 +113,10 @@ class TrainingMetrics:
 
     def _checkpoint_samples(self, latest: CheckpointStatus | None) -> Iterator[Sample]:
         yield self._stalls.sample()
+        yield self._writes.sample()
         yield Sample(families.CHECKPOINT_BYTES, self._saved_bytes)
-        yield Sample(families.CHECKPOINT_FAILURES, self._saver.failures)
+        yield Sample(families.CHECKPOINT_FAILURES, self._keeper.saver.failures)
+        yield Sample(families.CHECKPOINT_SKIPPED, self._keeper.skipped)
         yield Sample(families.CHECKPOINT_CORRUPT, self._damaged)
         if latest is not None:
             yield Sample(families.CHECKPOINT_STEP, latest.step)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.train.data import Step
@@ -18,10 +18,15 @@ from pretrain_jobs.train.state import TokenCounts
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a rank wants to happen after this step, or whether any rank does."""
+    """What a rank wants to happen after this step, or whether any rank does.
+
+    `busy` and `failed` tell of the save under way: that it has not ended, that it cannot succeed.
+    """
 
     stop: bool = False
     save: bool = False
+    busy: bool = False
+    failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,6 +48,7 @@ def optimize(
     learning_rate: float,
     must_skip: Callable[[float], bool],
     wishes: Callable[[], Wishes],
+    before_update: Callable[[], None],
 ) -> StepOutcome:
     """Train on one global batch. A collective.
 
@@ -50,7 +56,8 @@ def optimize(
     that accumulation and ranks divide out once; a step without any has the loss 0. The last
     backward pass waits for the step's mean loss; if `must_skip` says so it spoils the gradient,
     and every rank's update refuses it. Ranks talk once in a step, or twice where
-    micro-batches before the last need the weight.
+    micro-batches before the last need the weight. Nothing but gradients changes until
+    `before_update` returns.
     """
     *early, last = step.batches
     counts = _counts(step)
@@ -58,22 +65,23 @@ def optimize(
         counts = ranks.sum(counts)
     total = sum(_accumulate(engine, batch, weight=_weight(counts)) for batch in early)
     loss = engine.forward(last)
-    own = wishes()
-    told = [total + loss.value, float(own.stop), float(own.save)]
+    told = [total + loss.value, *map(float, astuple(wishes()))]
     if early:
-        summed, stops, saves = ranks.sum(told)
+        summed, *wishing = ranks.sum(told)
     else:
-        *counts, summed, stops, saves = ranks.sum([*counts, *told])
+        sums = ranks.sum([*counts, *told])
+        counts, (summed, *wishing) = sums[: len(counts)], sums[len(counts) :]
     weight = _weight(counts)
     mean = summed * weight
     engine.backward(loss, weight=math.nan if must_skip(mean) else weight)
+    before_update()
     positions, real, labels, squares = (int(count) for count in counts)
     return StepOutcome(
         tokens=TokenCounts(positions, real, labels),
         squared_lengths=squares,
         loss=mean,
         update=engine.step(learning_rate),
-        wishes=Wishes(stop=stops > 0, save=saves > 0),
+        wishes=Wishes(*(ranks_wishing > 0 for ranks_wishing in wishing)),
     )
 
 

@@ -10,7 +10,6 @@ import logging
 import time
 import uuid
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -18,11 +17,14 @@ from pretrain_api.fingerprints import fingerprint
 from pretrain_api.stages import TrainStageConfig
 
 from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
+from pretrain_jobs.checkpoint.committing import status_of
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.orders import Lineage
 from pretrain_jobs.checkpoint.random_state import restore_random_state, seed_random_state
 from pretrain_jobs.checkpoint.restore import Restoration, restore
-from pretrain_jobs.checkpoint.save import Lineage, Saver, status_of
+from pretrain_jobs.checkpoint.save import Saver
+from pretrain_jobs.checkpoint.writer_process import WriterProcess
 from pretrain_jobs.dataset.order import Cursor
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_jobs.train.engine import Engine
@@ -77,13 +79,13 @@ def resume(
         engine=engine.deepspeed,
         scratch=scratch,
         failpoints=failpoints,
-        clock=lambda: datetime.now(UTC),
+        writer=WriterProcess(config.storage, config.checkpoint_uri),
+        retention=_retention(config, restoration) if ranks.rank == 0 else None,
     )
-    retention = _retention(config, store, restoration, failpoints) if ranks.rank == 0 else None
     if ranks.rank == 0:
         _tell(restoration)
         sweep_abandoned(store, generation, failpoints)
-    keeper = Keeper(config.checkpoint, saver, retention, time.monotonic)
+    keeper = Keeper(config.checkpoint, saver, time.monotonic)
     progress = _progress(restoration, start, generation)
     if restoration.restored is not None:
         saver.latest = status_of(store, restoration.restored.commit)
@@ -120,14 +122,10 @@ def _claim(store: ObjectStore, ranks: Ranks, lineage: str) -> Generation:
     return ranks.broadcast(own)
 
 
-def _retention(
-    config: TrainStageConfig, store: ObjectStore, restoration: Restoration, failpoints: Failpoints
-) -> Retention:
+def _retention(config: TrainStageConfig, restoration: Restoration) -> Retention:
     restored = restoration.restored
     return Retention(
-        store=store,
         spec=config.checkpoint,
-        failpoints=failpoints,
         commits=set(restoration.commits),
         damaged=set(restoration.damaged),
         resumed_from=restored.commit.key if restored else None,

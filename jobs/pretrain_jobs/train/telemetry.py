@@ -16,6 +16,7 @@ from typing import Any, Self
 from pretrain_api.reports import CheckpointStatus, TrainingStatus
 
 from pretrain_jobs.checkpoint.layout import LOGS
+from pretrain_jobs.checkpoint.orders import Companion
 from pretrain_jobs.errors import StageError
 from pretrain_jobs.process import ProgressReporter
 from pretrain_jobs.storage import ObjectStore
@@ -45,7 +46,7 @@ class Telemetry:
         self._directory = directory
         self._store = store
         self._reporter = reporter
-        self._published: dict[str, int] = {}
+        self._published: dict[Path, int] = {}
         directory.mkdir(parents=True, exist_ok=True)
         (directory / LOG_FILE).write_text("".join(map(_encode, progress.log)))
         self._board = _board(directory, progress.step) if tensorboard else None
@@ -77,19 +78,28 @@ class Telemetry:
             force=force,
         )
 
-    def publish(self) -> None:
-        """Copy log and events next to the checkpoints; a failure is logged and made good later."""
+    def unpublished(self) -> list[Companion]:
+        """What is to be copied next to the checkpoints with a save that begins now."""
         if self._board is not None:
             self._board.flush()
+        return [
+            Companion(path, LOGS + path.relative_to(self._directory).as_posix(), size)
+            for path, size in self._sizes()
+            if self._published.get(path) != size
+        ]
+
+    def publish(self) -> None:
+        """Copy log and events next to the checkpoints; a failure is logged and made good later."""
         try:
-            for path in sorted(self._directory.rglob("*")):
-                size = path.stat().st_size
-                name = path.relative_to(self._directory).as_posix()
-                if path.is_file() and self._published.get(name) != size:
-                    upload_file(self._store, path, key=LOGS + name)
-                    self._published[name] = size
+            for companion in self.unpublished():
+                upload_file(self._store, companion.path, key=companion.key)
+                self._published[companion.path] = companion.size
         except StageError as error:
             _log.warning("the log was not copied to %s: %s", self._store.uri, error)
+
+    def _sizes(self) -> list[tuple[Path, int]]:
+        paths = sorted(path for path in self._directory.rglob("*") if path.is_file())
+        return [(path, path.stat().st_size) for path in paths]
 
     def __enter__(self) -> Self:
         return self

@@ -100,6 +100,7 @@ def _step(engine: Engine, ranks: Ranks, step: Any) -> StepFigures:
         learning_rate=1e-2,
         must_skip=lambda loss: not math.isfinite(loss),
         wishes=Wishes,
+        before_update=lambda: None,
     )
     weights = consolidate(engine, rank=0)
     digest = hashlib.sha256()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import psutil
 import torch
 from pretrain_api.spec.lifecycle import CheckpointSpec
 from pretrain_api.spec.storage import StorageSpec
@@ -18,9 +17,11 @@ from pretrain_jobs.checkpoint import snapshot
 from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.orders import Lineage
 from pretrain_jobs.checkpoint.random_state import restore_random_state
 from pretrain_jobs.checkpoint.restore import Restoration, restore
-from pretrain_jobs.checkpoint.save import Lineage, Saver
+from pretrain_jobs.checkpoint.save import Saver
+from pretrain_jobs.checkpoint.writer_process import WriterProcess
 from pretrain_jobs.dataset.order import Cursor
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_jobs.train.keeper import Keeper
@@ -78,8 +79,14 @@ class ToyRun:
             self.engine.step()
             self.progress = Progress(step=step, cursor=self.progress.cursor)
 
+    def begin(self, *, last: bool = False) -> None:
+        """Begin to save; the state may change after `copied`."""
+        self.keeper.begin(self.progress, last=last)
+
     def save(self, *, last: bool = False) -> str:
-        return self.keeper.save(self.progress, last=last).failure
+        """Save and wait for the end; the failure, or nothing."""
+        self.begin(last=last)
+        return self.keeper.saver.finish().failure
 
 
 @dataclass(frozen=True)
@@ -97,8 +104,12 @@ class ToySettings:
         return CheckpointSpec(keep_last=self.keep_last)
 
     @property
+    def storage_spec(self) -> StorageSpec:
+        return self.storage or StorageSpec(uri=f"file://{self.root}/store")
+
+    @property
     def store(self) -> ObjectStore:
-        return open_store(self.storage or StorageSpec(uri=f"file://{self.root}/store"))
+        return open_store(self.storage_spec)
 
 
 def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
@@ -114,6 +125,15 @@ def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
     scratch = settings.root / f"scratch-{generation.number}"
     restoration = restore(store, ranks, engine, lineage=settings.lineage, scratch=scratch)
     restored = restoration.restored
+    retention = None
+    if ranks.rank == 0:
+        sweep_abandoned(store, generation, failpoints)
+        retention = Retention(
+            settings.spec,
+            commits=set(restoration.commits),
+            damaged=set(restoration.damaged),
+            resumed_from=restored.commit.key if restored else None,
+        )
     saver = Saver(
         store=store,
         group=ranks,
@@ -122,27 +142,16 @@ def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
         engine=engine,
         scratch=scratch,
         failpoints=failpoints,
-        clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+        writer=WriterProcess(settings.storage_spec),
+        retention=retention,
     )
-    retention = None
-    if ranks.rank == 0:
-        sweep_abandoned(store, generation, failpoints)
-        retention = Retention(
-            store,
-            settings.spec,
-            failpoints,
-            commits=set(restoration.commits),
-            damaged=set(restoration.damaged),
-            resumed_from=restored.commit.key if restored else None,
-        )
     progress = Progress(step=0, cursor=Cursor("toy", seed=1, samples_per_epoch=10))
     if restored:
         progress = Progress.from_json(restored.trainer)
         assert restored.rank_state is not None
         restore_random_state(restored.rank_state)
-    return ToyRun(
-        ranks, engine, Keeper(settings.spec, saver, retention, lambda: 0.0), progress, restoration
-    )
+    keeper = Keeper(settings.spec, saver, lambda: 0.0)
+    return ToyRun(ranks, engine, keeper, progress, restoration)
 
 
 def state_of(run: ToyRun) -> dict[str, Any]:
@@ -184,10 +193,7 @@ def die_in_second_save(ranks: Ranks, settings: ToySettings, point: str, victim: 
     assert not run.save()
     run.train([2])
     if ranks.rank == victim:
-        armed = Failpoints(f"{point}:kill")
-        run.keeper.saver.failpoints = armed
-        if run.keeper.retention is not None:
-            run.keeper.retention.failpoints = armed
+        run.keeper.saver.failpoints = Failpoints(f"{point}:kill")
     run.save()
     ranks.gather(None)
 
@@ -198,21 +204,21 @@ def fill_the_disk_once(ranks: Ranks, settings: ToySettings) -> dict[str, Any]:
     run.train([1])
     assert not run.save()
     run.train([2])
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    (writer,) = psutil.Process().children()
+    limits = writer.rlimit(psutil.RLIMIT_FSIZE)
     if ranks.rank == 1:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE, hard))
+        writer.rlimit(psutil.RLIMIT_FSIZE, (SIZE, limits[1]))
     failure = run.save()
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    committed = [info.key for info in settings.store.list("step-000000002")]
+    writer.rlimit(psutil.RLIMIT_FSIZE, limits)
     left = [path.name for path in settings.root.rglob("*") if path.name.startswith(".pretrain-tmp")]
     ranks.gather(None)
     run.train([3])
     return {
         "failure": failure,
         "failures": run.keeper.saver.failures,
-        "committed": committed,
         "left": left,
         "later": run.save(),
+        "committed": [info.key for info in settings.store.list("step-000000002")],
     }
 
 

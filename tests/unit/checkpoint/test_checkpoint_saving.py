@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -15,10 +14,12 @@ from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
 from pretrain_jobs.checkpoint.layout import LATEST, group_keys
 from pretrain_jobs.checkpoint.manifest import decode_commit
-from pretrain_jobs.checkpoint.save import Lineage, Saver
+from pretrain_jobs.checkpoint.orders import Lineage
+from pretrain_jobs.checkpoint.save import Saver
 from pretrain_jobs.errors import StorageUnavailableError
 from pretrain_jobs.storage import ObjectInfo, ObjectStore, open_store
 from pretrain_testing.thread_ranks import ThreadRank, run_threads
+from pretrain_testing.thread_writers import ThreadWriter
 from pretrain_testing.toy_checkpoints import ToyEngine
 
 RANKS = 3
@@ -65,12 +66,17 @@ def save_steps(
         engine=ToyEngine(rank.rank),
         scratch=directory / "scratch",
         failpoints=Failpoints(),
-        clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+        writer=ThreadWriter(store),
     )
-    return [
-        saver.save(step, trainer={"step": step}, rank_state={"rank": rank.rank}).failure
-        for step in steps
-    ]
+    failures = [save(saver, step) for step in steps]
+    saver.close(tidily=True)
+    return failures
+
+
+def save(saver: Saver, step: int) -> str:
+    """Save a step and wait for the end; the failure, or nothing."""
+    saver.begin(step, trainer={"step": step}, rank_state={"rank": saver.group.rank})
+    return saver.finish().failure
 
 
 def run(directory: Path, store: ObjectStore, watched: Any, steps: list[int]) -> list[list[str]]:

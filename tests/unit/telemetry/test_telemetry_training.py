@@ -35,12 +35,17 @@ class Clock:
 
 
 def make_metrics(
-    goodput: Goodput, *, resumed_from: int = 0, failures: int = 0, device: str = "cpu"
+    goodput: Goodput,
+    *,
+    resumed_from: int = 0,
+    failures: int = 0,
+    skipped: int = 0,
+    device: str = "cpu",
 ) -> TrainingMetrics:
     saver = SimpleNamespace(failures=failures)
     resumption = Resumption(
         progress=Progress(step=resumed_from, cursor=Cursor("d", 1, 10)),
-        keeper=cast("Any", SimpleNamespace(saver=saver)),
+        keeper=cast("Any", SimpleNamespace(saver=saver, skipped=skipped)),
         warnings=(),
         damaged=1,
     )
@@ -178,18 +183,22 @@ def test_an_attempt_that_began_at_step_1_restored_nothing() -> None:
 
 
 def test_every_save_counts_as_a_stall_and_its_bytes_once() -> None:
-    metrics = make_metrics(Goodput(Clock()), failures=1)
+    metrics = make_metrics(Goodput(Clock()), failures=1, skipped=3)
     metrics.show(make_shown())
-    metrics.saved(3.0, size=1000)
-    metrics.saved(1.0, size=0)
-    metrics.saved(2.0, size=500)
+    for stall in (3.0, 1.0, 2.0):
+        metrics.stalled(stall)
+    metrics.saved(30.0, size=1000)
+    metrics.saved(20.0, size=500)
 
     found = values(metrics)
 
     assert found["checkpoint_stall_seconds"].count == 3
     assert found["checkpoint_stall_seconds"].total == 6.0
+    assert found["checkpoint_write_seconds"].count == 2
+    assert found["checkpoint_write_seconds"].total == 50.0
     assert found["checkpoint_bytes_total"] == 1500
     assert found["checkpoint_failures_total"] == 1
+    assert found["checkpoint_skipped_total"] == 3
 
 
 steps = st.lists(

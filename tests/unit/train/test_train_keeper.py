@@ -13,6 +13,8 @@ class Alone:
 
     rank: int
 
+    pending = False
+
     @property
     def group(self) -> Any:
         return self
@@ -29,7 +31,7 @@ class Clock:
 
 def keeper(clock: Clock, *, rank: int = 0, **spec: int) -> Keeper:
     saver: Any = Alone(rank)
-    return Keeper(CheckpointSpec(**spec), saver, None, clock)
+    return Keeper(CheckpointSpec(**spec), saver, clock)
 
 
 def test_a_save_is_due_when_the_minutes_are_over() -> None:

@@ -73,6 +73,7 @@ def outcome_of(*labels: int) -> StepOutcome:
         learning_rate=1e-3,
         must_skip=lambda loss: not math.isfinite(loss),
         wishes=Wishes,
+        before_update=lambda: None,
     )
 
 

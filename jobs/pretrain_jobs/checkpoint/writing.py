@@ -1,0 +1,143 @@
+"""What a writer does with a snapshot: files, upload, the rank's manifest, and rank 0's commit.
+
+    local files with hashes -> upload -> rank manifest -> (all ranks' manifests) -> COMMIT
+
+It runs beside training, in a process of its own (`writer`). Older commits stay as they are
+whatever fails here.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from pretrain_jobs.checkpoint.cleaning import delete_checkpoints
+from pretrain_jobs.checkpoint.committing import Committer, GaveUp, committed
+from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.files import write_file
+from pretrain_jobs.checkpoint.finite import all_finite
+from pretrain_jobs.checkpoint.manifest import RankManifest, encode
+from pretrain_jobs.checkpoint.orders import (
+    Commission,
+    Companion,
+    DiscardOrder,
+    LookUpOrder,
+    Outcome,
+    SaveOrder,
+)
+from pretrain_jobs.errors import InfrastructureError, NonFiniteError, StageError
+from pretrain_jobs.storage import ObjectStore
+from pretrain_jobs.storage.local_files import translated
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class RankWriter:
+    """Carries out one rank's orders. `rank_process` is the one that trains."""
+
+    store: ObjectStore
+    clock: Callable[[], datetime]
+    rank_process: int | None = None
+    _failpoints: Failpoints = field(default_factory=Failpoints)
+
+    def save(self, order: SaveOrder, memory: memoryview, gave_up: GaveUp) -> Outcome:
+        """Store a rank's files and, on rank 0, commit; never raises a StageError."""
+        begun = time.monotonic()
+        self._arm(order.failpoint)
+        try:
+            outcome = self._save(order, memory, gave_up)
+        except StageError as error:
+            outcome = Outcome(error=error)
+        return replace(outcome, seconds=time.monotonic() - begun)
+
+    def look_up(self, order: LookUpOrder) -> Outcome:
+        """How a save ended whose writer died after its rank's files were stored."""
+        try:
+            status = committed(self.store, order.key)
+        except StageError as error:
+            return Outcome(error=error)
+        if status is None:
+            return Outcome(error=InfrastructureError("the writer of rank 0 died before the commit"))
+        return Outcome(status=status)
+
+    def discard(self, order: DiscardOrder) -> None:
+        """Delete what an uncommitted save left; a later attempt sweeps what remains."""
+        self._arm(order.failpoint)
+        delete_checkpoints(self.store, [order.key], self._failpoints)
+
+    def _save(self, order: SaveOrder, memory: memoryview, gave_up: GaveUp) -> Outcome:
+        if not all_finite(memory, order.floats):
+            raise NonFiniteError("weights or optimizer moments are not finite")
+        manifest = self._store_rank(order, memory)
+        if order.commission is None:
+            return Outcome(size=manifest.size)
+        return self._commit(order, order.commission, manifest, gave_up)
+
+    def _store_rank(self, order: SaveOrder, memory: memoryview) -> RankManifest:
+        """Write and upload a rank's files, then its manifest."""
+        reach, key, rank = self._failpoints.reach, order.key, order.rank
+        shutil.rmtree(order.directory, ignore_errors=True)
+        try:
+            files = []
+            for name in sorted(order.contents):
+                reach("during_local_write")
+                files.append(write_file(order.directory / name, order.contents[name], memory))
+            reach("after_local_write")
+            for file in files:
+                self.store.upload(order.directory / file.name, key.rank_file(rank, file.name))
+                reach("during_rank_upload")
+            reach("after_rank_upload")
+        finally:
+            shutil.rmtree(order.directory, ignore_errors=True)
+        manifest = RankManifest(
+            rank=rank,
+            step=key.step,
+            generation=key.generation,
+            attempt=key.attempt,
+            files=tuple(files),
+        )
+        self.store.write(key.rank_manifest(rank), encode(manifest))
+        reach("after_rank_manifest")
+        return manifest
+
+    def _commit(
+        self, order: SaveOrder, commission: Commission, own: RankManifest, gave_up: GaveUp
+    ) -> Outcome:
+        """Wait for all ranks, commit, and tidy up; nothing of the latter can fail the save."""
+        committer = Committer(self.store, order.key, commission, self._failpoints, self.clock)
+        manifests = committer.wait_for_ranks(own, gave_up)
+        if manifests is None:
+            return Outcome(size=own.size)
+        try:
+            status = committer.commit(manifests)
+        except InfrastructureError as error:
+            return Outcome(error=error, fenced=True)
+        delete_checkpoints(self.store, commission.superseded, self._failpoints)
+        self._failpoints.reach("after_retention")
+        for companion in commission.companions:
+            self._copy(companion, order.directory)
+        return Outcome(size=own.size, status=status)
+
+    def _copy(self, companion: Companion, directory: Path) -> None:
+        """Upload what a file held when the save began; it may have grown since."""
+        part = directory / companion.path.name
+        try:
+            with translated(companion.path, "copying"), companion.path.open("rb") as stream:
+                directory.mkdir(parents=True, exist_ok=True)
+                part.write_bytes(stream.read(companion.size))
+            self.store.upload(part, companion.key)
+        except StageError as error:
+            _log.warning("%s was not copied to %s: %s", companion.path, self.store.uri, error)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+    def _arm(self, setting: str) -> None:
+        """Arm another failpoint than before; the same one goes on counting."""
+        if setting != self._failpoints.setting:
+            self._failpoints = Failpoints(setting, rank_process=self.rank_process)
