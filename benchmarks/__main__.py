@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 REPORT = Path("build/bench.json")
-BENCHMARKS = ("preprocess", "masking", "training", "operator")
+BENCHMARKS = ("preprocess", "masking", "training", "checkpoint", "operator")
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,14 @@ TARGETS = {
     ("preprocess", "peak_rss_mb"): Target("under 500", lambda value: value < 500),
     ("masking", "million_tokens_per_second"): Target("at least 20", lambda value: value >= 20),
     ("training", "throughput_ratio"): Target("at least 0.95", lambda value: value >= 0.95),
+    ("checkpoint", "stall_cold_ratio"): Target("at most 0.05", lambda value: value <= 0.05),
+    ("checkpoint", "stall_warm_ratio"): Target("at most 0.01", lambda value: value <= 0.01),
+    ("checkpoint", "throughput_ratio_while_writing"): Target(
+        "at least 0.9", lambda value: value >= 0.9
+    ),
+    ("checkpoint", "snapshot_memory_ratio"): Target(
+        "at most one copy", lambda value: value <= 1.01
+    ),
     ("operator", "cpu_ms_per_job_and_stage"): Target("at most 20", lambda value: value <= 20),
     ("operator", "peak_rss_mb"): Target("under 200", lambda value: value < 200),
     ("operator", "requests_per_job_and_stage"): Target("at most 8", lambda value: value <= 8),
@@ -72,6 +80,10 @@ def _measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
             from benchmarks.training import measure_training
 
             return measure_training()
+        case "checkpoint":
+            from benchmarks.checkpoint import measure_checkpoint
+
+            return measure_checkpoint()
         case _:
             from benchmarks.operator_load import measure_operator
 

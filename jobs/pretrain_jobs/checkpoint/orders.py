@@ -101,11 +101,13 @@ class Outcome:
     """How a save ended for one rank: `status` is the commit, told by rank 0; `error` what failed.
 
     Rank 0 has neither when it gave up for another rank's sake. `size` is in bytes of its files,
-    `seconds` the time that the writer took. `fenced` tells that a newer attempt has begun.
+    `seconds` the time that the writer took, `gone` are the older commits that were deleted.
+    `fenced` tells that a newer attempt has begun.
     """
 
     size: int = 0
     seconds: float = 0.0
     status: CheckpointStatus | None = None
     error: StageError | None = None
+    gone: tuple[CheckpointKey, ...] = ()
     fenced: bool = False

@@ -76,7 +76,6 @@ class _Pending:
     """A save whose outcome not every rank knows. `outcome` is this rank's, once it ended."""
 
     key: CheckpointKey
-    superseded: tuple[CheckpointKey, ...]
     copying: Future[None] | None = None
     outcome: Outcome | None = None
 
@@ -153,11 +152,12 @@ class Saver:
         self.writer.start()
         layout = lay_out(snapshot.capture(self.engine))
         documents = {RANK_FILE: rank_state}
+        commission = None
         if self.group.rank == 0:
             documents[TRAINER_FILE] = trainer
-        superseded = self.retention.superseded_by(key, last=last) if self.retention else ()
-        commission = self._commission(superseded, companions) if self.group.rank == 0 else None
-        self._pending = pending = _Pending(key, superseded)
+            superseded = self.retention.superseded_by(key, last=last) if self.retention else ()
+            commission = self._commission(superseded, companions)
+        self._pending = pending = _Pending(key)
         pending.copying = self._copier.submit(self._copy, pending, layout, documents, commission)
         self.failpoints.reach("after_snapshot")
 
@@ -259,7 +259,7 @@ class Saver:
         if first.status is not None:
             self.latest = first.status
             if self.retention is not None:
-                self.retention.committed(key, pending.superseded)
+                self.retention.committed(key, first.gone)
             size = sum(outcome.size for outcome in outcomes)
             seconds = max(outcome.seconds for outcome in outcomes)
             return SaveResult(key.step, first.status, size=size, seconds=seconds)

@@ -122,7 +122,7 @@ class RankWriter:
         self._failpoints.reach("after_retention")
         for companion in commission.companions:
             self._copy(companion, order.directory)
-        return Outcome(size=own.size, status=status)
+        return Outcome(size=own.size, status=status, gone=commission.superseded)
 
     def _copy(self, companion: Companion, directory: Path) -> None:
         """Upload what a file held when the save began; it may have grown since."""

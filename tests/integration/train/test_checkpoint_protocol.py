@@ -176,7 +176,7 @@ def test_a_checkpoint_of_another_run_is_neither_used_nor_deleted(tmp_path: Path)
 
 
 def test_a_rank_without_room_fails_that_save_alone(tmp_path: Path) -> None:
-    settings = ToySettings(tmp_path)
+    settings = ToySettings(tmp_path, spawned=True)
 
     values = values_of(run_ranks(toy.fill_the_disk_once, 2, settings))
 

@@ -83,7 +83,7 @@ def test_no_room_for_the_last_checkpoint_is_a_failure_and_leaves_nothing_half_wr
     (ending,) = run_workers(small, file_bytes=40_000)
 
     assert ending.code == 69, ending.output
-    assert "no space while writing" in told(ending)
+    assert "no space while making room for a snapshot" in told(ending)
     assert ending.output.count("was not saved") == 3
     assert small.commits() == []
     assert [path for path in small.directory.rglob(".pretrain-tmp-*") if path.is_file()] == []

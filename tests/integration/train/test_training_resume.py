@@ -65,7 +65,7 @@ def test_killed_and_started_again_it_ends_as_if_left_alone(root: Path, case: Cas
     killed = undisturbed.variant(f"killed-{case.stage}")
     step = random.Random(case.stage).randint(8, MAX_STEPS - 2)
 
-    gang = start_training(killed)
+    gang = start_training(killed, waiting=True)
     wait_for(f"step {step}", lambda: killed.reached(step) and len(killed.commits()) == 2)
     gang.kill(*case.victims)
     gang.results()

@@ -28,6 +28,8 @@ from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.ranks import Ranks
 from pretrain_jobs.train.state import Progress
 
+from pretrain_testing.thread_writers import ThreadWriter
+
 SIZE = 20_000
 
 
@@ -91,13 +93,17 @@ class ToyRun:
 
 @dataclass(frozen=True)
 class ToySettings:
-    """Where and how a toy run keeps its checkpoints: by default in a directory under `root`."""
+    """Where and how a toy run keeps its checkpoints: by default in a directory under `root`.
+
+    Their writer is a thread unless `spawned` asks for the real one: a process takes long to start.
+    """
 
     root: Path
     lineage: str = "own"
     keep_last: int = 2
     storage: StorageSpec | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    spawned: bool = False
 
     @property
     def spec(self) -> CheckpointSpec:
@@ -142,7 +148,7 @@ def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
         engine=engine,
         scratch=scratch,
         failpoints=failpoints,
-        writer=WriterProcess(settings.storage_spec),
+        writer=WriterProcess(settings.storage_spec) if settings.spawned else ThreadWriter(store),
         retention=retention,
     )
     progress = Progress(step=0, cursor=Cursor("toy", seed=1, samples_per_epoch=10))
@@ -239,3 +245,50 @@ def save_a_bad_state(ranks: Ranks, settings: ToySettings) -> None:
     if ranks.rank == 1:
         run.engine.moments[5] = float("nan")
     run.save()
+
+
+def kill_writers(
+    ranks: Ranks, settings: ToySettings, points: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """Save once for each pair of points at which ranks' writers are killed; then save once more."""
+    run = start(ranks, settings)
+    failures = []
+    for step, armed in enumerate(points, start=1):
+        run.train([step])
+        point = armed[ranks.rank]
+        run.keeper.saver.failpoints = Failpoints(f"{point}:kill-writer" if point else "")
+        failures.append(run.save())
+    run.keeper.saver.failpoints = Failpoints()
+    run.train([len(points) + 1])
+    assert not run.save()
+    latest = run.keeper.saver.latest
+    run.keeper.saver.close(tidily=True)
+    return {"failures": failures, "latest": latest.step if latest else None}
+
+
+def train_beside_a_stopped_writer(ranks: Ranks, settings: ToySettings) -> dict[str, Any]:
+    """Save step 1 by writers that are stopped, train five steps, save in the third; go on."""
+    run = start(ranks, settings)
+    saver = run.keeper.saver
+    saver.writer.start()
+    (writer,) = psutil.Process().children()
+    writer.suspend()
+    ranks.gather(None)
+    run.train([1])
+    run.begin()
+    ended = []
+    for step in range(2, 7):
+        saver.copied()
+        run.train([step])
+        ended.append(saver.ended())
+        if step == 4:
+            run.begin()
+    ranks.gather(None)
+    writer.resume()
+    result = saver.finish()
+    saver.close(tidily=True)
+    return {
+        "ended": ended,
+        "skipped": run.keeper.skipped,
+        "committed": result.status.step if result.status else None,
+    }
