@@ -111,7 +111,7 @@ def load(
     """
     model = {**model, "dp_world_size": world_size, FROZEN_PARAM_FRAGMENTS: None}
     snapshot.load_states(engine, model=model, optimizer=state, directory=directory)
-    if difference := next(_differences(engine.optimizer.state_dict(), state), ""):
+    if difference := next(differences(engine.optimizer.state_dict(), state), ""):
         raise CheckpointUnusableError(
             f"DeepSpeed did not take over the resharded state: {difference}; resume with the "
             "number of ranks that saved the checkpoint"
@@ -132,6 +132,24 @@ def saved_groups(model: Mapping[str, Any]) -> list[dict[str, int]]:
 def parameter_ids(base: Mapping[str, Any]) -> list[int]:
     """By flat tensor, the key under which torch's optimizer keeps its state."""
     return [identifier for group in base["param_groups"] for identifier in group["params"]]
+
+
+def differences(loaded: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
+    """What an optimizer's state has otherwise than it was given, as phrases."""
+    weights, optimizer = _keys(given)
+    for group, (own, wanted) in enumerate(zip(loaded[weights], given[weights], strict=True)):
+        if not torch.equal(own.cpu(), wanted[: own.numel()]):
+            yield f"weights of group {group}"
+    was, now = given[optimizer], loaded[optimizer]
+    if was["param_groups"] != now["param_groups"]:
+        yield "hyperparameters"
+    addresses = [kept["step"].data_ptr() for kept in now["state"].values() if "step" in kept]
+    if len(set(addresses)) != len(addresses):
+        yield "groups share a step"
+    for identifier, kept in was["state"].items():
+        for key, value in kept.items():
+            if not _same(now["state"].get(identifier, {}).get(key), value):
+                yield f"{key} of parameter {identifier}"
 
 
 def _keys(state: Mapping[str, Any]) -> tuple[str, str]:
@@ -189,24 +207,6 @@ def _require_same_parameters(saved: Partitions, own: Partitions) -> None:
         raise CheckpointUnusableError(
             f"the checkpoint's parameters are not the model's: they differ in {', '.join(names)}"
         )
-
-
-def _differences(loaded: dict[str, Any], given: dict[str, Any]) -> Iterator[str]:
-    """What an optimizer's state has otherwise than it was given, as phrases."""
-    weights, optimizer = _keys(given)
-    for group, (own, wanted) in enumerate(zip(loaded[weights], given[weights], strict=True)):
-        if not torch.equal(own.cpu(), wanted[: own.numel()]):
-            yield f"weights of group {group}"
-    was, now = given[optimizer], loaded[optimizer]
-    if was["param_groups"] != now["param_groups"]:
-        yield "hyperparameters"
-    addresses = [kept["step"].data_ptr() for kept in now["state"].values() if "step" in kept]
-    if len(set(addresses)) != len(addresses):
-        yield "groups share a step"
-    for identifier, kept in was["state"].items():
-        for key, value in kept.items():
-            if not _same(now["state"].get(identifier, {}).get(key), value):
-                yield f"{key} of parameter {identifier}"
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -33,7 +33,11 @@ def numbered(sizes: Sizes, *, seed: int = 0) -> dict[str, dict[str, Tensor]]:
 
 @dataclass
 class FlatEngine:
-    """One rank's part of a state, or zeros where none is given."""
+    """One rank's part of a state, or zeros where none is given.
+
+    `parameter_groups` are the groups of torch's optimizer: numbers of flat tensors. Stage 3 cuts a
+    large one into several tensors; else each has one.
+    """
 
     rank: int
     world_size: int
@@ -41,6 +45,7 @@ class FlatEngine:
     sizes: Sizes
     whole: dict[str, dict[str, Tensor]] | None = None
     step: int = 0
+    parameter_groups: list[list[int]] | None = None
 
     def __post_init__(self) -> None:
         self.checkpoint_engine: Any = None
@@ -72,7 +77,10 @@ class FlatEngine:
             | {kind: self.flat[kind][i] for kind in KINDS[1:]}
             for i in ids
         }
-        groups = [{"params": [i], "weight_decay": 0.1 * i} for i in ids]
+        groups = [
+            {"params": own, "weight_decay": 0.1 * number}
+            for number, own in enumerate(self.parameter_groups or [[i] for i in ids])
+        ]
         base = {"state": state if self.step else {}, "param_groups": groups}
         if self.stage == 3:
             return {

@@ -114,6 +114,27 @@ def test_every_weight_and_moment_comes_back_to_the_last_bit(
     assert not list(tmp_path.glob("node-0/restore/*"))
 
 
+def test_tensors_that_stage_3_cuts_otherwise_on_fewer_ranks_come_together_by_name(
+    tmp_path: Path,
+) -> None:
+    state = numbered(SIZES)
+    for rank in range(4):
+        engine = FlatEngine(rank, 4, 3, SIZES, state, 1)
+        write_file(tmp_path / f"{rank}.pt", {"optimizer_state_dict": engine.state_dict()})
+    saved = reshard.Saved(
+        {rank: tmp_path / f"{rank}.pt" for rank in range(4)},
+        Partitions(SIZES, stage=3, world_size=4),
+    )
+    cut = [{"embeddings": 101}, {"layer": 30}, SIZES[1]]
+
+    for rank in range(2):
+        engine = FlatEngine(rank, 2, 3, cut, parameter_groups=[[0, 1], [2]])
+        own = reshard.reshard(engine, saved, Partitions(cut, stage=3, world_size=2), rank)
+
+        expected = FlatEngine(rank, 2, 3, cut, state, 1, parameter_groups=[[0, 1], [2]])
+        assert not list(reshard.differences(own, expected.state_dict()))
+
+
 def test_a_node_downloads_each_file_once_and_only_what_its_ranks_need(
     store: Any, tmp_path: Path
 ) -> None:
