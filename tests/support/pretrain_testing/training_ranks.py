@@ -16,12 +16,13 @@ from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, cast
 
+import torch
 from pretrain_api.reports import StageReport, StageResult
 from pretrain_api.stages import TrainStageConfig
 from pretrain_jobs.__main__ import main
 from pretrain_jobs.checkpoint import snapshot
 from pretrain_jobs.checkpoint.failpoints import FAILPOINT_ENV
-from pretrain_jobs.checkpoint.files import write_file
+from pretrain_jobs.checkpoint.files import encode_json
 from pretrain_jobs.checkpoint.random_state import capture_random_state
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.process import load_config
@@ -56,37 +57,38 @@ class _Stopping:
             yield batch
 
 
-def start_training(
-    bed: Bed, *, attempt: int = 0, stopped: int | None = None, waiting: bool = False
-) -> Gang:
-    """Start all ranks of a job, as the workers of its nodes would be.
+@dataclass(frozen=True)
+class Manner:
+    """What happens to ranks in training.
 
     Rank `stopped` gets SIGTERM in the middle of its second evaluation. Ranks that are `waiting`
     train on once a save has ended, so that every save that is due is made: these jobs are over in
     less time than a writer needs to start.
     """
+
+    stopped: int | None = None
+    waiting: bool = False
+
+
+def start_training(
+    bed: Bed, *, attempt: int = 0, stopped: int | None = None, waiting: bool = False
+) -> Gang:
+    """Start all ranks of a job, as the workers of its nodes would be; see Manner."""
     path = bed.write_config(attempt)
-    scratch = path.parent / "scratch"
-    return start_ranks(train_rank, bed.processes, path, scratch, bed.ledger, stopped, waiting)
+    return start_ranks(train_rank, bed.processes, path, bed.ledger, Manner(stopped, waiting))
 
 
-def train_rank(
-    ranks: Ranks,
-    config_path: Path,
-    scratch: Path,
-    ledger: Path,
-    stopped: int | None,
-    waiting: bool,
-) -> StageResult:
+def train_rank(ranks: Ranks, config_path: Path, ledger: Path, manner: Manner) -> StageResult:
     """Train one rank to the end."""
-    if waiting:
+    scratch = config_path.parent / "scratch"
+    if manner.waiting:
         Saving.begin = Saving.save  # type: ignore[method-assign]
     os.environ[LEDGER_ENV] = str(ledger)
     config = load_config(TrainStageConfig, config_path)
     scratch.mkdir(exist_ok=True)
     with open_corpus(config, scratch) as opened:
         stopping = cast("Any", _Stopping(opened.validation))
-        corpus = replace(opened, validation=stopping) if ranks.rank == stopped else opened
+        corpus = replace(opened, validation=stopping) if ranks.rank == manner.stopped else opened
         return train(config, ranks, corpus, scratch=scratch, goodput=Goodput(time.monotonic))
 
 
@@ -119,12 +121,13 @@ def train_with_witness(
     def resume_and_tell(*arguments: Any, **options: Any) -> Resumption:
         resumption: Resumption = undisturbed(*arguments, **options)
         for name, content in snapshot.capture(resumption.keeper.saver.engine).items():
-            write_file(witness.loaded / name, content)
-        write_file(witness.loaded / f"random-{ranks.rank}.json", capture_random_state())
+            torch.save(content, witness.loaded / name)
+        random = encode_json(capture_random_state())
+        (witness.loaded / f"random-{ranks.rank}.json").write_bytes(random)
         return resumption
 
     module.resume = resume_and_tell
-    return train_rank(ranks, config_path, config_path.parent / "scratch", ledger, None)
+    return train_rank(ranks, config_path, ledger, Manner(waiting=True))
 
 
 def run_workers(

@@ -5,7 +5,6 @@ DeepSpeed's own tool for merging flat tensors is the judge.
 
 import shutil
 from collections import Counter
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -16,15 +15,16 @@ import torch
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_jobs.checkpoint import reshard, snapshot
 from pretrain_jobs.checkpoint.failpoints import Failpoints
-from pretrain_jobs.checkpoint.files import write_file
 from pretrain_jobs.checkpoint.generations import claim
+from pretrain_jobs.checkpoint.orders import Lineage
 from pretrain_jobs.checkpoint.partitions import Partitions
 from pretrain_jobs.checkpoint.restore import Restoration, restore
-from pretrain_jobs.checkpoint.save import Lineage, Saver
+from pretrain_jobs.checkpoint.save import Saver
 from pretrain_jobs.errors import CheckpointUnusableError
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_testing.flat_engine import FlatEngine, numbered
 from pretrain_testing.thread_ranks import ThreadRank, run_threads
+from pretrain_testing.thread_writers import ThreadWriter
 from pretrain_testing.whole_states import whole_state
 
 SIZES = [{"embeddings": 101, "layer": 30}, {"bias": 3, "norm": 7}]
@@ -65,9 +65,11 @@ def save(store: Any, directory: Path, *, stage: int, ranks: int, steps: int) -> 
                 engine=FlatEngine(rank.rank, ranks, stage, SIZES, state, step),
                 scratch=directory / "saving",
                 failpoints=Failpoints(),
-                clock=lambda: datetime(2026, 1, 1, tzinfo=UTC),
+                writer=ThreadWriter(store),
             )
-            assert saver.save(step, trainer={"step": step}, rank_state={}).status
+            saver.begin(step, trainer={"step": step}, rank_state={})
+            assert saver.finish().status
+            saver.close(tidily=True)
 
     run_threads(run, ranks)
 
@@ -83,7 +85,8 @@ def restored(
         scratch = directory / f"node-{rank.rank * nodes // ranks}"
         restoration = restore(store, rank, engine, lineage="own", scratch=scratch)
         for name, content in snapshot.capture(engine).items():
-            write_file(after / name, content)
+            after.mkdir(exist_ok=True)
+            torch.save(content, after / name)
         return restoration
 
     return run_threads(run, ranks), after
@@ -120,7 +123,7 @@ def test_tensors_that_stage_3_cuts_otherwise_on_fewer_ranks_come_together_by_nam
     state = numbered(SIZES)
     for rank in range(4):
         engine = FlatEngine(rank, 4, 3, SIZES, state, 1)
-        write_file(tmp_path / f"{rank}.pt", {"optimizer_state_dict": engine.state_dict()})
+        torch.save({"optimizer_state_dict": engine.state_dict()}, tmp_path / f"{rank}.pt")
     saved = reshard.Saved(
         {rank: tmp_path / f"{rank}.pt" for rank in range(4)},
         Partitions(SIZES, stage=3, world_size=4),
@@ -206,7 +209,7 @@ def test_flat_tensors_of_another_length_are_not_guessed_at(store: Any, tmp_path:
     engine = FlatEngine(0, 1, 1, SIZES, numbered(SIZES), 1)
     state = engine.state_dict()
     state["single_partition_of_fp32_groups"][0] = torch.zeros(130)
-    write_file(tmp_path / "state.pt", {"optimizer_state_dict": state})
+    torch.save({"optimizer_state_dict": state}, tmp_path / "state.pt")
     layout = Partitions(SIZES, stage=1, world_size=1)
     saved = reshard.Saved({0: tmp_path / "state.pt"}, layout)
 
@@ -216,7 +219,7 @@ def test_flat_tensors_of_another_length_are_not_guessed_at(store: Any, tmp_path:
 
 def test_parameters_that_are_not_the_models_are_named(tmp_path: Path) -> None:
     engine = FlatEngine(0, 1, 1, SIZES, numbered(SIZES), 1)
-    write_file(tmp_path / "state.pt", {"optimizer_state_dict": engine.state_dict()})
+    torch.save({"optimizer_state_dict": engine.state_dict()}, tmp_path / "state.pt")
     saved = reshard.Saved({0: tmp_path / "state.pt"}, Partitions(SIZES, stage=1, world_size=1))
     other = Partitions([SIZES[0], {"bias": 3, "scale": 7}], stage=1, world_size=1)
 
