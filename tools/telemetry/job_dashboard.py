@@ -133,11 +133,11 @@ _CHECKPOINTS = Row(
     (
         lines("Age", "s", since("pretrain_checkpoint_last_committed_timestamp_seconds"), width=6),
         lines(
-            "Stall",
+            "Stall and writing",
             "s",
-            mean("pretrain_checkpoint_stall_seconds"),
+            mean("pretrain_checkpoint_stall_seconds", legend="training stood still"),
+            mean("pretrain_checkpoint_write_seconds", legend="written beside it"),
             width=6,
-            about="Time that training stood still for a checkpoint, its upload included.",
         ),
         lines(
             "Bytes saved",
@@ -149,6 +149,7 @@ _CHECKPOINTS = Row(
             "Not saved, or found damaged",
             "none",
             total("pretrain_checkpoint_failures_total", legend="not saved"),
+            total("pretrain_checkpoint_skipped_total", legend="left out, as one was written"),
             total("pretrain_checkpoint_corrupt_total", legend="damaged"),
             width=6,
         ),

@@ -8,15 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from pretrain_api.spec.lifecycle import CheckpointSpec
 
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation
 from pretrain_jobs.checkpoint.layout import STEPS, CheckpointKey, Listed, group_keys
-from pretrain_jobs.checkpoint.retention import abandoned, deletion_order, superseded
+from pretrain_jobs.checkpoint.manifest import Abandonment, decode_abandonment, encode
+from pretrain_jobs.checkpoint.retention import deletion_order, superseded
 from pretrain_jobs.errors import StageError
-from pretrain_jobs.storage import ObjectStore
+from pretrain_jobs.storage import AlreadyExistsError, NotFoundError, ObjectStore
 from pretrain_jobs.storage.base import SWEEP_AGE_SECONDS
 
 _log = logging.getLogger(__name__)
@@ -65,17 +67,62 @@ def delete_checkpoints(
         _log.warning("old checkpoints could not be deleted: %s", error)
 
 
-def sweep_abandoned(store: ObjectStore, generation: Generation, failpoints: Failpoints) -> None:
+def sweep_abandoned(
+    store: ObjectStore, generation: Generation, failpoints: Failpoints, *, now: datetime
+) -> None:
     """Delete what attempts before this one left without a commit, half-written files included."""
     try:
         listing = group_keys(info.key for info in store.list(STEPS))
     except StageError as error:
         _log.warning("leftovers of older attempts could not be looked for: %s", error)
         return
-    for key in abandoned(listing, generation.number):
-        _sweep(store, key.prefix, older_than_seconds=0.0)
-        delete_checkpoints(store, [key], failpoints)
+    for listed in sorted(listing, key=lambda listed: listed.key):
+        if listed.key.generation < generation.number:
+            _sweep_checkpoint(store, listed, generation, failpoints, now)
     _sweep(store, STEPS, older_than_seconds=SWEEP_AGE_SECONDS)
+
+
+def _sweep_checkpoint(
+    store: ObjectStore,
+    listed: Listed,
+    generation: Generation,
+    failpoints: Failpoints,
+    now: datetime,
+) -> None:
+    """Make sure that a checkpoint cannot be committed any more, then delete its files.
+
+    The mark that makes sure stays for a day: its attempt may only be stopped, and go on.
+    """
+    try:
+        mark = _mark_of(store, listed, generation, now)
+        if mark is None:
+            return
+        _sweep(store, listed.key.prefix, older_than_seconds=0.0)
+        for name in listed.keys:
+            if name != listed.key.commit:
+                store.delete(name)
+                failpoints.reach("during_retention")
+        if (now - mark.time).total_seconds() > SWEEP_AGE_SECONDS:
+            store.delete(listed.key.commit)
+    except StageError as error:
+        _log.warning("what an older attempt left was not deleted: %s", error)
+
+
+def _mark_of(
+    store: ObjectStore, listed: Listed, generation: Generation, now: datetime
+) -> Abandonment | None:
+    """The mark in COMMIT's place, made now if nothing lies there; None for a commit."""
+    mark = Abandonment(abandoned_by=generation.number, time=now)
+    try:
+        if not listed.committed:
+            store.write(listed.key.commit, encode(mark), if_absent=True)
+            return mark
+    except AlreadyExistsError:
+        _log.info("%s was written meanwhile", listed.key.commit)
+    try:
+        return decode_abandonment(store.read(listed.key.commit))
+    except NotFoundError:
+        return None
 
 
 def _sweep(store: ObjectStore, prefix: str, *, older_than_seconds: float) -> None:

@@ -72,7 +72,7 @@ def _verify(store: ObjectStore, options: argparse.Namespace) -> None:
         found = tuple(one for one in found if one.key == _chosen(store, found, options.step).key)
     damaged = 0
     for one in found:
-        if one.state == "uncommitted":
+        if one.state in {"uncommitted", "given up"}:
             _say(f"{_name(one.key)}: never finished, nothing resumes from it")
             continue
         doubts = _doubts(store, one)

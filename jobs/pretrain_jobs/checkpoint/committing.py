@@ -20,17 +20,21 @@ from pretrain_jobs.checkpoint.layout import LATEST, CheckpointKey
 from pretrain_jobs.checkpoint.manifest import (
     Commit,
     RankManifest,
+    decode_abandonment,
     decode_commit,
     decode_rank_manifest,
     encode,
     root_hash,
 )
 from pretrain_jobs.checkpoint.orders import Commission
-from pretrain_jobs.errors import StorageUnavailableError
+from pretrain_jobs.errors import InfrastructureError, StorageUnavailableError
 from pretrain_jobs.storage import AlreadyExistsError, NotFoundError, ObjectStore
 from pretrain_jobs.storage.uri import join_uri
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 2.0
+
+_FENCE_SECONDS = 20.0
+"""How often a wait looks whether a newer attempt has begun, which sweeps what is waited for."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,10 +55,11 @@ class Committer:
     def wait_for_ranks(self, own: RankManifest, gave_up: GaveUp) -> list[RankManifest] | None:
         """Every rank's manifest by rank; None once it was given up.
 
-        StorageUnavailableError when some rank has none within the commission's patience.
+        StorageUnavailableError when some rank has none within the commission's patience,
+        InfrastructureError when a newer attempt has begun.
         """
         manifests = [own]
-        pause, waited = _FIRST_PAUSE, 0.0
+        pause, waited, looked = _FIRST_PAUSE, 0.0, 0.0
         while len(manifests) < self.commission.world_size:
             manifest = self._manifest(len(manifests))
             if manifest is not None:
@@ -68,6 +73,9 @@ class Committer:
             if gave_up(pause):
                 return None
             waited, pause = waited + pause, min(2 * pause, _LONGEST_PAUSE)
+            if waited - looked >= _FENCE_SECONDS:
+                require_newest(self.store, self.commission.generation)
+                looked = waited
         return manifests
 
     def commit(self, manifests: list[RankManifest]) -> CheckpointStatus:
@@ -105,9 +113,22 @@ class Committer:
             self.store.write(self.key.commit, data, if_absent=True)
         except AlreadyExistsError:
             _log.info("%s lies there already", self.key.commit)
-        if self.store.read(self.key.commit) != data:
+        stored = self._read_back()
+        if mark := decode_abandonment(stored):
+            raise InfrastructureError(
+                f"the checkpoint of step {self.key.step} was given up by generation "
+                f"{mark.abandoned_by}, which has replaced this attempt"
+            )
+        if stored != data:
             raise StorageUnavailableError(f"{self.key.commit} came back changed")
         return status_of(self.store, commit)
+
+    def _read_back(self) -> bytes:
+        try:
+            return self.store.read(self.key.commit)
+        except NotFoundError:
+            require_newest(self.store, self.commission.generation)
+            raise StorageUnavailableError(f"{self.key.commit} was written and is gone") from None
 
     def _hint(self, status: CheckpointStatus) -> None:
         hint = {"step": status.step, "uri": status.uri, "rootHash": status.sha256}

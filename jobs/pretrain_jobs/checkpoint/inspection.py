@@ -19,13 +19,19 @@ from pretrain_jobs.checkpoint.layout import (
     group_keys,
     rank_directory,
 )
-from pretrain_jobs.checkpoint.manifest import Commit, RankManifest, StoredFile, decode_commit
+from pretrain_jobs.checkpoint.manifest import (
+    Commit,
+    RankManifest,
+    StoredFile,
+    decode_abandonment,
+    decode_commit,
+)
 from pretrain_jobs.errors import DataError
 from pretrain_jobs.storage import NotFoundError, ObjectStore
 from pretrain_jobs.storage.base import Progress
 from pretrain_jobs.storage.streams import chunks, hash_of
 
-State = Literal["committed", "damaged", "uncommitted"]
+State = Literal["committed", "damaged", "uncommitted", "given up"]
 
 PARALLEL_FILES = 4
 """Files that are read at the same time."""
@@ -36,8 +42,8 @@ class Found:
     """A checkpoint under a URI.
 
     A `committed` one has a COMMIT that agrees with itself; a `damaged` one has a COMMIT that cannot
-    be read, for the reason `doubt`; an `uncommitted` one has none. `size` is in bytes, of all
-    objects that lie there.
+    be read, for the reason `doubt`; an `uncommitted` one has none, and one that was `given up` has
+    a later attempt's mark in its place. `size` is in bytes, of all objects that lie there.
     """
 
     key: CheckpointKey
@@ -57,7 +63,11 @@ def find(store: ObjectStore) -> tuple[Found, ...]:
             found.append(Found(listed.key, "uncommitted", size))
             continue
         try:
-            commit = decode_commit(store.read(listed.key.commit), listed.key)
+            data = store.read(listed.key.commit)
+            if decode_abandonment(data) is not None:
+                found.append(Found(listed.key, "given up", size))
+                continue
+            commit = decode_commit(data, listed.key)
         except (DataError, NotFoundError) as error:
             found.append(Found(listed.key, "damaged", size, doubt=str(error)))
         else:

@@ -83,6 +83,17 @@ class Commit(ApiModel):
         return CheckpointKey(self.step, self.generation, self.attempt)
 
 
+class Abandonment(ApiModel):
+    """What lies in the place of COMMIT where a later attempt has given a checkpoint up.
+
+    As both are written only where nothing lies, the one that comes first decides, however late the
+    attempt that was replaced comes to its own.
+    """
+
+    abandoned_by: int
+    time: AwareDatetime
+
+
 def root_hash(ranks: Sequence[RankManifest]) -> str:
     """SHA-256 in hex over the canonical JSON of all ranks' files."""
     files = [
@@ -107,6 +118,14 @@ def decode_commit(data: bytes, key: CheckpointKey) -> Commit:
     if commit.key != key:
         raise DataError(f"COMMIT is of {commit.key.prefix}")
     return commit
+
+
+def decode_abandonment(data: bytes) -> Abandonment | None:
+    """Read what lies in COMMIT's place; None for a commit, whole or damaged."""
+    try:
+        return Abandonment.model_validate_json(data)
+    except ValidationError:
+        return None
 
 
 def decode_rank_manifest(data: bytes, key: CheckpointKey, rank: int) -> RankManifest:

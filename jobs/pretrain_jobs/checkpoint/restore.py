@@ -59,6 +59,10 @@ class Restoration:
     warnings: tuple[str, ...]
 
 
+class _Gone(Exception):  # noqa: N818 - it is caught where it is raised for
+    """A checkpoint was deleted by the attempt before this one, which still lives."""
+
+
 def restore(
     store: ObjectStore, group: Group, engine: Any, *, lineage: str, scratch: Path
 ) -> Restoration:
@@ -69,17 +73,14 @@ def restore(
     """
     node = find_node(group, scratch / "restore")
     node.clear()
-    survey = group.gather(survey_store(store, lineage=lineage) if group.rank == 0 else Survey())[0]
-    reasons = dict(survey.damaged)
-    chosen: Commit | None = None
-    for commit in survey.candidates:
-        place = node.place(commit.key)
-        reason = _doubt(store, group, place, commit, _groups(engine, commit, group.world_size))
-        if not reason:
-            chosen = commit
+    while True:
+        first = group.rank == 0
+        survey = group.gather(survey_store(store, lineage=lineage) if first else Survey())[0]
+        try:
+            chosen, reasons = _choose(store, group, engine, node, survey)
             break
-        reasons[commit.key] = reason
-        place.clear()
+        except _Gone:
+            _log.info("a checkpoint was deleted while it was read, so there is a newer one")
     if chosen is None and reasons:
         raise CheckpointUnusableError(_nothing_sound(store, reasons))
     restored = _load(engine, chosen, group, node.place(chosen.key)) if chosen else None
@@ -89,6 +90,27 @@ def restore(
         damaged=frozenset(reasons),
         warnings=_warnings(survey, reasons, chosen.key if chosen else None),
     )
+
+
+def _choose(
+    store: ObjectStore, group: Group, engine: Any, node: Node, survey: Survey
+) -> tuple[Commit | None, dict[CheckpointKey, str]]:
+    """The newest sound candidate, its files fetched, and what speaks against newer ones.
+
+    _Gone, on every rank, when one was deleted meanwhile.
+    """
+    reasons = dict(survey.damaged)
+    for commit in survey.candidates:
+        place = node.place(commit.key)
+        reason = _doubt(store, group, place, commit, _groups(engine, commit, group.world_size))
+        if not reason:
+            return commit, reasons
+        is_there = group.gather(group.rank > 0 or store.exists(commit.key.commit))[0]
+        place.clear()
+        if not is_there:
+            raise _Gone
+        reasons[commit.key] = reason
+    return None, reasons
 
 
 def needed_files(

@@ -31,16 +31,6 @@ def superseded(
     return tuple(key for key in ordered if key not in staying)
 
 
-def abandoned(listing: Iterable[Listed], generation: int) -> tuple[CheckpointKey, ...]:
-    """Prefixes without COMMIT that attempts before `generation` left, the oldest first."""
-    keys = [
-        listed.key
-        for listed in listing
-        if not listed.committed and listed.key.generation < generation
-    ]
-    return tuple(sorted(keys))
-
-
 def deletion_order(listed: Listed) -> tuple[str, ...]:
     """A checkpoint's keys as they are to be deleted: COMMIT before anything that it vouches for."""
     return tuple(sorted(listed.keys, key=lambda key: (key != listed.key.commit, key)))

@@ -21,6 +21,7 @@ from pretrain_jobs.checkpoint.committing import Committer, GaveUp, committed
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.files import write_file
 from pretrain_jobs.checkpoint.finite import all_finite
+from pretrain_jobs.checkpoint.generations import require_newest
 from pretrain_jobs.checkpoint.manifest import RankManifest, encode
 from pretrain_jobs.checkpoint.orders import (
     Commission,
@@ -111,11 +112,12 @@ class RankWriter:
     ) -> Outcome:
         """Wait for all ranks, commit, and tidy up; nothing of the latter can fail the save."""
         committer = Committer(self.store, order.key, commission, self._failpoints, self.clock)
-        manifests = committer.wait_for_ranks(own, gave_up)
-        if manifests is None:
-            return Outcome(size=own.size)
         try:
+            manifests = committer.wait_for_ranks(own, gave_up)
+            if manifests is None:
+                return Outcome(size=own.size)
             status = committer.commit(manifests)
+            require_newest(self.store, commission.generation)
         except InfrastructureError as error:
             return Outcome(error=error, fenced=True)
         delete_checkpoints(self.store, commission.superseded, self._failpoints)

@@ -10,6 +10,7 @@ import logging
 import time
 import uuid
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def resume(
     )
     if ranks.rank == 0:
         _tell(restoration)
-        sweep_abandoned(store, generation, failpoints)
+        sweep_abandoned(store, generation, failpoints, now=datetime.now(UTC))
     keeper = Keeper(config.checkpoint, saver, time.monotonic)
     progress = _progress(restoration, start, generation)
     if restoration.restored is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -31,6 +32,7 @@ from pretrain_jobs.train.state import Progress
 from pretrain_testing.thread_writers import ThreadWriter
 
 SIZE = 20_000
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class ToyEngine:
@@ -133,7 +135,7 @@ def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
     restored = restoration.restored
     retention = None
     if ranks.rank == 0:
-        sweep_abandoned(store, generation, failpoints)
+        sweep_abandoned(store, generation, failpoints, now=NOW)
         retention = Retention(
             settings.spec,
             commits=set(restoration.commits),

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pretrain_jobs.checkpoint.layout import CheckpointKey, Listed
-from pretrain_jobs.checkpoint.retention import abandoned, deletion_order, superseded
+from pretrain_jobs.checkpoint.retention import deletion_order, superseded
 
 ATTEMPT = "0" * 32
 
@@ -60,14 +60,6 @@ def test_the_newest_commit_always_stays(
 
     assert max(numbers) not in steps(gone)
     assert len(numbers) - len(gone) >= min(keep_last, len(numbers))
-
-
-def test_only_uncommitted_prefixes_of_older_attempts_are_abandoned() -> None:
-    committed = Listed(key(1, 1), (key(1, 1).commit,))
-    older = Listed(key(2, 1), (key(2, 1).rank_manifest(0),))
-    own = Listed(key(3, 2), (key(3, 2).rank_manifest(0),))
-
-    assert abandoned([own, older, committed], generation=2) == (key(2, 1),)
 
 
 def test_commit_is_deleted_before_anything_it_vouches_for() -> None:
