@@ -1,8 +1,7 @@
 """A rank's live state to host memory: which bytes go where, and the copying itself.
 
-Laying out takes a moment and looks at no tensor's values. The copying may go on while the next
-step computes its gradients, for only the optimizer's update changes what is copied; small objects
-are pickled at once. What the copies become is the writer's business.
+Both may go on while the next step computes its gradients, for only the optimizer's update changes
+what is copied. What the copies become is the writer's business.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ class _Pickler(pickle.Pickler):
 
     def persistent_id(self, value: Any) -> Any:
         """A storage as `torch.serialization._save` names it; nothing for any other object."""
-        if not isinstance(value, torch.storage.TypedStorage):
+        if value.__class__ is not torch.storage.TypedStorage:
             return None
         typed: Any = value
         storage = typed._untyped_storage  # noqa: SLF001

@@ -57,7 +57,8 @@ class SaveOrder:
     """Write, upload and vouch for one rank's files; `commission` is rank 0's alone.
 
     `contents` are archives and JSON documents by file name, `floats` what must be finite in the
-    `size` bytes of the snapshot. `failpoint` is a test's setting.
+    `size` bytes of the snapshot. Training waits for an `urgent` save; any other yields to it.
+    `failpoint` is a test's setting.
     """
 
     key: CheckpointKey
@@ -67,6 +68,7 @@ class SaveOrder:
     size: int
     directory: Path
     failpoint: str
+    urgent: bool = False
     commission: Commission | None = None
 
 

@@ -20,7 +20,7 @@ from pretrain_api.reports import CheckpointStatus
 from pretrain_jobs.checkpoint import snapshot
 from pretrain_jobs.checkpoint.archive import Archive
 from pretrain_jobs.checkpoint.cleaning import Retention
-from pretrain_jobs.checkpoint.copying import Layout, lay_out
+from pretrain_jobs.checkpoint.copying import lay_out
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.files import encode_json
 from pretrain_jobs.checkpoint.generations import Generation
@@ -137,12 +137,14 @@ class Saver:
         trainer: Mapping[str, Any],
         rank_state: Mapping[str, Any],
         last: bool = False,
+        urgent: bool = False,
         companions: Sequence[Companion] = (),
     ) -> None:
         """Begin to save. A collective; InfrastructureError names ranks that do not come to it.
 
         `trainer` is rank 0's to give, `rank_state` each rank's own; both are JSON objects.
-        `companions` are copied after the commit, `last` is the run's last save.
+        `companions` are copied after the commit; `last` is the run's last save, and an `urgent`
+        one is waited for (`finish`).
         """
         if self._pending is not None:
             raise RuntimeError("the save before was not settled")
@@ -150,7 +152,7 @@ class Saver:
         self.failpoints.reach("before_snapshot")
         self.group.meet()
         self.writer.start()
-        layout = lay_out(snapshot.capture(self.engine))
+        state = snapshot.capture(self.engine)
         documents = {RANK_FILE: rank_state}
         commission = None
         if self.group.rank == 0:
@@ -158,7 +160,9 @@ class Saver:
             superseded = self.retention.superseded_by(key, last=last) if self.retention else ()
             commission = self._commission(superseded, companions)
         self._pending = pending = _Pending(key)
-        pending.copying = self._copier.submit(self._copy, pending, layout, documents, commission)
+        pending.copying = self._copier.submit(
+            self._copy, pending, state, documents, commission=commission, urgent=urgent
+        )
         self.failpoints.reach("after_snapshot")
 
     def copied(self) -> None:
@@ -227,11 +231,14 @@ class Saver:
     def _copy(
         self,
         pending: _Pending,
-        layout: Layout,
+        state: Mapping[str, Any],
         documents: Mapping[str, Mapping[str, Any]],
+        *,
         commission: Commission | None,
+        urgent: bool,
     ) -> None:
         """Copy the snapshot and hand it to the writer; in a thread of its own."""
+        layout = lay_out(state)
         try:
             layout.copy(self.writer.buffer)
         except StageError as error:
@@ -249,6 +256,7 @@ class Saver:
                 size=layout.size,
                 directory=self.scratch / f"save-{self.group.rank:05d}",
                 failpoint=self.failpoints.setting,
+                urgent=urgent,
                 commission=commission,
             )
         )

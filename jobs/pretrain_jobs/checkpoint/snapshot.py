@@ -62,7 +62,8 @@ class _Collector(CheckpointEngine):  # type: ignore[misc]
 def prepare(engine: Any) -> None:
     """Make an engine's saves go through here; once, after it was built."""
     engine.checkpoint_engine = _Collector()
-    engine._copy_recovery_script = _no_script  # noqa: SLF001 - scripts do not belong to a state
+    engine._copy_recovery_script = _nothing  # noqa: SLF001 - scripts do not belong to a state
+    engine._checkpoint_tag_validation = _nothing  # noqa: SLF001 - all ranks use the one tag
 
 
 def capture(engine: Any) -> dict[str, Any]:
@@ -106,5 +107,5 @@ def parameter_groups(engine: Any) -> list[dict[str, int]]:
     return [{name: shape.numel() for name, shape in group.items()} for group in shapes]
 
 
-def _no_script(save_path: str) -> None:
-    """Stand in for the copying of DeepSpeed's conversion scripts."""
+def _nothing(_argument: str) -> None:
+    """Stand in for what DeepSpeed does around a save that is of no use here."""

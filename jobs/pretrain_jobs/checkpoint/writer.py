@@ -1,7 +1,7 @@
 """The process that writes a rank's checkpoints: `python -m pretrain_jobs.checkpoint.writer`.
 
 Arguments are descriptors and the id of the process that trains, whose death is its own. It
-imports no torch, so it is up in a moment and small, and it yields the processor to training.
+imports no torch, so it is up in a moment and small.
 """
 
 from __future__ import annotations
@@ -10,8 +10,11 @@ import logging
 import os
 import signal
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing.connection import Connection
 
 from pretrain_api.spec.storage import StorageSpec
@@ -22,8 +25,8 @@ from pretrain_jobs.checkpoint.writing import RankWriter
 from pretrain_jobs.storage import open_store
 from pretrain_jobs.train.lifeline import die_with_parent
 
-NICENESS = 10
-"""Added to the process's own: a contended core is training's for nine tenths."""
+NICENESS = 15
+"""Of the thread that writes beside training: a contended core is training's but for a thirtieth."""
 
 _log = logging.getLogger(__name__)
 
@@ -34,7 +37,6 @@ def main(arguments: list[str]) -> int:
     die_with_parent(rank_process)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
-    os.nice(NICENESS)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -56,13 +58,18 @@ def serve(
     writer = RankWriter(
         open_store(storage, uri), clock=lambda: datetime.now(UTC), rank_process=rank_process
     )
-    with suppress(EOFError, ConnectionError):
+    beside = ThreadPoolExecutor(1, initializer=_yield_to_training)
+    with beside, suppress(EOFError, ConnectionError):
         while True:
             order: Order | GiveUp = connection.recv()
             match order:
                 case SaveOrder():
-                    memory = buffer.memory(order.size)
-                    connection.send(writer.save(order, memory, lambda s: _gave_up(connection, s)))
+                    memory, told = buffer.memory(order.size), partial(_gave_up, connection)
+                    if order.urgent:
+                        outcome = writer.save(order, memory, told)
+                    else:
+                        outcome = beside.submit(writer.save, order, memory, told).result()
+                    connection.send(outcome)
                 case LookUpOrder():
                     connection.send(writer.look_up(order))
                 case DiscardOrder():
@@ -77,6 +84,12 @@ def _gave_up(connection: Connection, seconds: float) -> bool:
         return False
     connection.recv()
     return True
+
+
+def _yield_to_training() -> None:
+    """Lower this thread's priority; Linux alone has one for each thread."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
 
 
 if __name__ == "__main__":

@@ -51,9 +51,17 @@ class Keeper:
         return self.spec.every_steps is not None and step % self.spec.every_steps == 0
 
     def begin(
-        self, progress: Progress, companions: Sequence[Companion] = (), *, last: bool = False
+        self,
+        progress: Progress,
+        companions: Sequence[Companion] = (),
+        *,
+        last: bool = False,
+        urgent: bool = False,
     ) -> None:
-        """Begin to save, unless a save is under way: then this one is left out. A collective."""
+        """Begin to save, unless a save is under way: then this one is left out. A collective.
+
+        The run's `last` save and any other that is waited for are `urgent`.
+        """
         if self.saver.pending:
             self.skipped += 1
             _log.info("no checkpoint of step %d: one is still being written", progress.step)
@@ -63,6 +71,7 @@ class Keeper:
             trainer=progress.to_json(),
             rank_state=capture_random_state(),
             last=last,
+            urgent=urgent or last,
             companions=companions,
         )
         self._saved_at = self.clock()

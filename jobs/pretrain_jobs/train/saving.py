@@ -78,7 +78,7 @@ class Saving:
         if self.keeper.saver.pending:
             self._finish()
         with self._standing_still():
-            self.keeper.begin(progress, self._companions(), last=last)
+            self.keeper.begin(progress, self._companions(), last=last, urgent=True)
         return self._finish()
 
     def _finish(self) -> SaveResult:

@@ -83,13 +83,13 @@ class ToyRun:
             self.engine.step()
             self.progress = Progress(step=step, cursor=self.progress.cursor)
 
-    def begin(self, *, last: bool = False) -> None:
+    def begin(self) -> None:
         """Begin to save; the state may change after `copied`."""
-        self.keeper.begin(self.progress, last=last)
+        self.keeper.begin(self.progress)
 
     def save(self, *, last: bool = False) -> str:
         """Save and wait for the end; the failure, or nothing."""
-        self.begin(last=last)
+        self.keeper.begin(self.progress, last=last, urgent=True)
         return self.keeper.saver.finish().failure
 
 
