@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pretrain_jobs.checkpoint.layout import group_keys
+from pretrain_jobs.checkpoint.inspection import find
 from pretrain_testing import toy_checkpoints as toy
 from pretrain_testing.ranks import RankResult, run_ranks, values_of
 from pretrain_testing.s3 import rclone_server
@@ -33,8 +33,7 @@ SHARED_FILE = "rank-00000/mp_rank_00_model_states.pt"
 
 
 def committed_steps(settings: ToySettings) -> list[int]:
-    listing = group_keys(info.key for info in settings.store.list("step-"))
-    return sorted(listed.key.step for listed in listing if listed.committed)
+    return sorted(found.key.step for found in find(settings.store) if found.state == "committed")
 
 
 def newest_commit(settings: ToySettings) -> Path:

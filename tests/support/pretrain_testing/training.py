@@ -23,6 +23,7 @@ from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.spec.training import TrainingSpec
 from pretrain_api.spec.workers import WorkersSpec
 from pretrain_api.stages import JobRef, RendezvousConfig, TrainStageConfig
+from pretrain_jobs.checkpoint.manifest import decode_abandonment
 
 from pretrain_testing.ledgers import Ledger, read_ledger
 from pretrain_testing.made_datasets import FINGERPRINT, make_dataset
@@ -103,7 +104,8 @@ class Bed:
 
     def commits(self) -> list[Path]:
         """The COMMIT files, the oldest step first."""
-        return sorted(self.checkpoints.glob("step-*/*/COMMIT"))
+        found = sorted(self.checkpoints.glob("step-*/*/COMMIT"))
+        return [path for path in found if decode_abandonment(path.read_bytes()) is None]
 
     def committed_steps(self) -> list[int]:
         return [int(path.parents[1].name.removeprefix("step-")) for path in self.commits()]
