@@ -2,8 +2,9 @@
 
 A model of more than 100 M parameters at ZeRO stage 1 on two processes of one thread each. Plain
 steps, DeepSpeed's save and ours alternate in the same run, so that whatever else the machine does
-hits all alike. A stall is all that a step boundary loses to a save: beginning it, what of the
-copying the next step did not hide, and learning the outcome.
+hits all alike. A stall is all that step boundaries lose to a save: beginning it, what of the
+copying the next step did not hide, and learning the outcome. Ranks meet before each of these and
+before DeepSpeed's save, so that none counts what it waits for a slower rank's step.
 """
 
 from __future__ import annotations
@@ -163,9 +164,11 @@ class _Training:
     def save(self) -> None:
         """Begin to save and train until the outcome is known."""
         before, steps = time.perf_counter(), 0
+        self.ranks.meet()
         self.saving.begin(self.progress)
         while self.saving.keeper.saver.pending:
             _, wishes = self.step()
+            self.ranks.meet()
             self.saving.after_step(wishes)
             steps += 1
         self.figures.while_saving.append((time.perf_counter() - before) / steps)
@@ -219,8 +222,8 @@ def _rank(directory: Path) -> None:
             progress=resumption.progress,
             figures=figures,
         )
-        _measure(training, scratch / "blocking")
-        resumption.keeper.saver.close(tidily=True)
+        with resumption.keeper:
+            _measure(training, scratch / "blocking")
     (directory / f"rank-{place.rank}.json").write_text(json.dumps(asdict(figures)))
 
 
@@ -230,12 +233,12 @@ def _saving(resumption: Resumption, figures: Figures) -> Saving:
 
 
 def _measure(training: _Training, directory: Path) -> None:
-    figures, writer = training.figures, training.saving.keeper.saver.writer
+    figures, writer, peak = training.figures, training.saving.keeper.saver.writer, 0
     training.step()
-    peak = _peak_bytes()
     for number in range(SAVES):
         figures.plain.append(_mean([training.step()[0] for _ in range(PLAIN_STEPS)]))
         training.save_blocking(directory / str(number))
+        peak = _peak_bytes() if number == 0 else peak
         training.save()
     figures.buffer_bytes = writer.buffer.size
     (process,) = psutil.Process().children()

@@ -77,6 +77,8 @@ class Keeper:
         self._saved_at = self.clock()
 
     def __enter__(self) -> Self:
+        """Have the writer up before the first save."""
+        self.saver.writer.start()
         return self
 
     def __exit__(
