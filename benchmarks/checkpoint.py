@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any, cast
 
 import psutil
@@ -45,7 +46,7 @@ from benchmarks.training_job import RANKS, free_port, make_dataset, training_con
 LAYERS, WIDTH = 14, 768
 MICRO_BATCH = 2
 PLAIN_STEPS = 2
-"""Steps without a save before each save."""
+"""Steps without a save before each save and after the last."""
 
 SAVES = 3
 """The first has to allocate its memory, the others find it there."""
@@ -84,7 +85,7 @@ def measure_checkpoint() -> dict[str, Any]:
         told = _run(directory / "run")
     blocking = min(_slowest(told, "blocking"))
     cold, *warm = _slowest(told, "stalls")
-    plain, saving = (_mean(_slowest(told, kind)) for kind in ("plain", "while_saving"))
+    plain, saving = _slowest(told, "plain"), _slowest(told, "while_saving")
     state = sum(rank.state_bytes for rank in told)
     return {
         "parameters_million": told[0].parameters / 1e6,
@@ -95,8 +96,11 @@ def measure_checkpoint() -> dict[str, Any]:
         "stall_cold_ratio": cold / blocking,
         "stall_warm_ratio": _mean(warm) / blocking,
         "writing_seconds": _mean(_slowest(told, "writing")),
-        "step_seconds": plain,
-        "throughput_ratio_while_writing": plain / saving,
+        "step_seconds": _mean(plain),
+        "throughput_ratio_while_writing": median(
+            (before + after) / 2 / between
+            for before, between, after in zip(plain[:-1], saving, plain[1:], strict=True)
+        ),
         "snapshot_memory_ratio": sum(rank.buffer_bytes for rank in told) / state,
         "writer_mb_per_rank": max(rank.writer_bytes for rank in told) / 1e6,
         "peak_growth_ratio": sum(rank.peak_growth_bytes for rank in told) / state,
@@ -160,6 +164,10 @@ class _Training:
         )
         self.progress = Progress(step=self.progress.step + 1, cursor=self.progress.cursor)
         return time.perf_counter() - before, outcome.wishes
+
+    def plain(self) -> float:
+        """Seconds of a step without a save."""
+        return _mean([self.step()[0] for _ in range(PLAIN_STEPS)])
 
     def save(self) -> None:
         """Begin to save and train until the outcome is known."""
@@ -235,11 +243,12 @@ def _saving(resumption: Resumption, figures: Figures) -> Saving:
 def _measure(training: _Training, directory: Path) -> None:
     figures, writer, peak = training.figures, training.saving.keeper.saver.writer, 0
     training.step()
+    figures.plain.append(training.plain())
     for number in range(SAVES):
-        figures.plain.append(_mean([training.step()[0] for _ in range(PLAIN_STEPS)]))
         training.save_blocking(directory / str(number))
         peak = _peak_bytes() if number == 0 else peak
         training.save()
+        figures.plain.append(training.plain())
     figures.buffer_bytes = writer.buffer.size
     (process,) = psutil.Process().children()
     figures.writer_bytes = process.memory_full_info().uss

@@ -17,7 +17,6 @@ from pathlib import Path
 from pretrain_jobs.storage.local_files import translate
 
 _NAME = "pretrain-snapshot"
-_POPULATE = getattr(mmap, "MAP_POPULATE", 0)
 
 
 class HostBuffer:
@@ -32,14 +31,14 @@ class HostBuffer:
     def reserve(self, size: int) -> None:
         """Have room for so many bytes; StorageFullError when there is none.
 
-        What was stored before may be lost. Pages are there before anything is copied to them.
+        What was stored before may be lost. The pages are there before anything is copied to them.
         """
         if size <= self.size:
             return
         self._mapping, self.size = None, 0
         try:
             _allocate(self.descriptor, size)
-            self._mapping = mmap.mmap(self.descriptor, size, flags=mmap.MAP_SHARED | _POPULATE)
+            self._mapping = mmap.mmap(self.descriptor, size)
         except OSError as error:
             raise translate(error, Path(_NAME), "making room for a snapshot in") from error
         self.size = size

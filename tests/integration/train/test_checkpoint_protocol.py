@@ -19,14 +19,15 @@ from pretrain_testing.toy_checkpoints import ToySettings
 EVERY_RANK = (
     "before_snapshot",
     "after_snapshot",
+    "after_copy",
     "during_local_write",
     "after_local_write",
     "during_rank_upload",
     "after_rank_upload",
-    "after_rank_manifest",
 )
 COMMITTED = ("after_commit", "after_latest", "during_retention", "after_retention")
-COORDINATOR = ("before_commit", *COMMITTED)
+COORDINATOR = ("after_rank_manifest", "before_commit", *COMMITTED)
+SETTLED = ("before_settling", "after_settling")
 
 OWN_FILE = "rank-00001/zero_pp_rank_1_mp_rank_00_optim_states.pt"
 SHARED_FILE = "rank-00000/mp_rank_00_model_states.pt"
@@ -51,7 +52,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]
 @pytest.mark.parametrize(
     ("point", "victim"),
     [(point, number % 2) for number, point in enumerate(EVERY_RANK)]
-    + [(point, 0) for point in COORDINATOR],
+    + [(point, 0) for point in COORDINATOR]
+    + [(point, number) for number, point in enumerate(SETTLED)],
 )
 def test_after_a_kill_at_any_point_the_next_attempt_goes_on_as_if_nothing_had_been(
     tmp_path: Path, undisturbed: list[dict[str, Any]], point: str, victim: int
@@ -61,7 +63,7 @@ def test_after_a_kill_at_any_point_the_next_attempt_goes_on_as_if_nothing_had_be
     assert killed[victim].signal == signal.SIGKILL
     assert killed[1 - victim].cause == "Infrastructure"
 
-    resumed = 2 if point in COMMITTED else 1
+    resumed = 2 if point in (*COMMITTED, *SETTLED) else 1
     steps = list(range(resumed + 1, 4))
     states = values_of(run_ranks(toy.save_each, 2, settings, steps))
 
