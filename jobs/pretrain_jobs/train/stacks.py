@@ -19,6 +19,9 @@ from pathlib import Path
 SIGNAL = signal.SIGUSR1
 PATIENCE_SECONDS = 20.0
 _POLL_SECONDS = 0.05
+_WRITTEN_SECONDS = 1.0
+"""Without a change for so long, a stack is whole: it is written in many small pieces."""
+
 _FRAMES = 3
 """Frames of a stack that fit into a sentence, from the innermost on."""
 
@@ -99,13 +102,15 @@ def _thread(stack: str) -> list[str]:
 def _await(paths: Mapping[int, Path], *, asked: list[int]) -> dict[int, str]:
     """What the asked ranks have written once none writes on, or the time is over."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    before: dict[int, str] = {}
-    while True:
+    texts, changed_at = dict.fromkeys(asked, ""), time.monotonic()
+    while time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        texts = {rank: _read(paths[rank]) for rank in asked}
-        if time.monotonic() >= deadline or (texts == before and all(texts.values())):
-            return texts
-        before = texts
+        before, texts = texts, {rank: _read(paths[rank]) for rank in asked}
+        if texts != before:
+            changed_at = time.monotonic()
+        elif all(texts.values()) and time.monotonic() - changed_at >= _WRITTEN_SECONDS:
+            break
+    return texts
 
 
 def _read(path: Path) -> str:

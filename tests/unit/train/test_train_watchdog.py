@@ -195,10 +195,12 @@ def test_a_running_process_answers_and_a_stopped_one_is_told_so(
 
         assert [one.answers for one in found] == [True, False]
         assert found[1].state == "T"
-        assert str(error).startswith(
+        sentence = str(error)
+        assert sentence.startswith(
             "no training step ended in 30 s, after 1 steps of this attempt: "
-            "rank 1 is stopped (SIGSTOP); rank 0 is in <string>:8 sleeping"
+            "rank 1 is stopped (SIGSTOP); rank 0 is in <string>:"
         )
+        assert " sleeping" in sentence
     finally:
         for process in processes:
             process.kill()
