@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pretrain_api.spec.lifecycle import CheckpointSpec
 
@@ -67,6 +67,35 @@ def delete_checkpoints(
         _log.warning("old checkpoints could not be deleted: %s", error)
 
 
+def withdraw_checkpoint(
+    store: ObjectStore, key: CheckpointKey, failpoints: Failpoints, *, now: datetime
+) -> bool:
+    """Delete what a failed save of this very attempt left; False if it was committed after all.
+
+    A commit whose answer was lost may still be on its way: the mark keeps it out until the files
+    are gone. Then the mark goes too, for the attempt may save the same step again.
+    """
+    try:
+        listed = Listed(key, tuple(info.key for info in store.list(key.prefix)))
+        if _mark_of(store, listed, key.generation, now) is None:
+            _log.warning("the checkpoint of step %d is committed after all and stays", key.step)
+            return False
+        for name in listed.keys:
+            if name != key.commit:
+                store.delete(name)
+                failpoints.reach("during_retention")
+        store.delete(key.commit)
+    except StageError as error:
+        _log.warning("what a failed save left was not deleted: %s", error)
+    return True
+
+
+def give_up_checkpoint(store: ObjectStore, key: CheckpointKey, generation: int) -> None:
+    """Do at a person's wish what a later attempt would: mark, then delete; a commit stays."""
+    listed = Listed(key, tuple(info.key for info in store.list(key.prefix)))
+    _sweep_checkpoint(store, listed, generation, Failpoints(), datetime.now(UTC))
+
+
 def sweep_abandoned(
     store: ObjectStore, generation: Generation, failpoints: Failpoints, *, now: datetime
 ) -> None:
@@ -78,14 +107,14 @@ def sweep_abandoned(
         return
     for listed in sorted(listing, key=lambda listed: listed.key):
         if listed.key.generation < generation.number:
-            _sweep_checkpoint(store, listed, generation, failpoints, now)
+            _sweep_checkpoint(store, listed, generation.number, failpoints, now)
     _sweep(store, STEPS, older_than_seconds=SWEEP_AGE_SECONDS)
 
 
 def _sweep_checkpoint(
     store: ObjectStore,
     listed: Listed,
-    generation: Generation,
+    generation: int,
     failpoints: Failpoints,
     now: datetime,
 ) -> None:
@@ -109,10 +138,10 @@ def _sweep_checkpoint(
 
 
 def _mark_of(
-    store: ObjectStore, listed: Listed, generation: Generation, now: datetime
+    store: ObjectStore, listed: Listed, generation: int, now: datetime
 ) -> Abandonment | None:
     """The mark in COMMIT's place, made now if nothing lies there; None for a commit."""
-    mark = Abandonment(abandoned_by=generation.number, time=now)
+    mark = Abandonment(abandoned_by=generation, time=now)
     try:
         if not listed.committed:
             store.write(listed.key.commit, encode(mark), if_absent=True)

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from pretrain_api.spec.storage import StorageSpec
 
-from pretrain_jobs.checkpoint.cleaning import delete_checkpoints
+from pretrain_jobs.checkpoint.cleaning import delete_checkpoints, give_up_checkpoint
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import newest
 from pretrain_jobs.checkpoint.inspection import Found, files_of, find, pull, verify
 from pretrain_jobs.checkpoint.layout import CheckpointKey
 from pretrain_jobs.checkpoint.manifest import Commit
 from pretrain_jobs.checkpoint.retention import superseded
-from pretrain_jobs.errors import CheckpointUnusableError, UserError
+from pretrain_jobs.errors import CheckpointUnusableError, StorageUnavailableError, UserError
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_jobs.storage.local_files import translated
 from pretrain_jobs.transfer_meter import TransferMeter, in_bytes
@@ -37,7 +37,8 @@ examples:
   python -m pretrain_jobs checkpoints pull s3://models/zh/checkpoints/roberta-0b1c2d3e out
   python -m deepspeed.utils.zero_to_fp32 out weights    # one set of weights, from ZeRO 1 to 3
 
-exit codes: 0 done, 2 wrong usage, 64 no such checkpoint, 69 no storage, 74 one is not sound
+exit codes: 0 done, 2 wrong usage, 64 no such checkpoint, 65 the one to copy is damaged,
+69 no storage, 74 one is not sound
 """
 
 
@@ -69,7 +70,10 @@ def _list(store: ObjectStore, options: argparse.Namespace) -> None:
 def _verify(store: ObjectStore, options: argparse.Namespace) -> None:
     found = find(store)
     if options.step is not None:
-        found = tuple(one for one in found if one.key == _chosen(store, found, options.step).key)
+        there = found
+        found = tuple(one for one in there if one.key.step == options.step)
+        if not found:
+            _chosen(store, there, options.step)
     damaged = 0
     for one in found:
         if one.state in {"uncommitted", "given up"}:
@@ -95,11 +99,19 @@ def _prune(store: ObjectStore, options: argparse.Namespace) -> None:
     for key in going:
         verb = "would delete" if options.dry_run else "deleting"
         _say(f"{verb} {_name(key)}, {in_bytes(sizes[key])}")
-    if not options.dry_run:
-        delete_checkpoints(store, going, Failpoints())
-        left = {one.key for one in find(store)} & set(going)
-        if left:
-            raise UserError(f"{len(left)} of {len(going)} could not be deleted; see the log above")
+    if options.dry_run:
+        return
+    generation = newest(store) + 1
+    for one in found:
+        if one.key in going and one.state == "uncommitted":
+            give_up_checkpoint(store, one.key, generation)
+        elif one.key in going:
+            delete_checkpoints(store, [one.key], Failpoints())
+    left = {one.key for one in find(store) if one.state != "given up"} & set(going)
+    if left:
+        raise StorageUnavailableError(
+            f"{len(left)} of {len(going)} could not be deleted; see the log above"
+        )
 
 
 def _pull(store: ObjectStore, options: argparse.Namespace) -> None:
@@ -113,7 +125,8 @@ def _pull(store: ObjectStore, options: argparse.Namespace) -> None:
         (directory / tag).mkdir()
     with TransferMeter("pulling", _size(commit)) as meter:
         pull(store, commit, directory / tag, progress=meter)
-    (directory / "latest").write_text(tag)
+    with translated(directory, "writing"):
+        (directory / "latest").write_text(tag)
     _say(f"{directory / tag}")
 
 
@@ -239,7 +252,8 @@ def _parser() -> argparse.ArgumentParser:
         parents=[shared],
         help="delete old ones, COMMIT first",
         description="Delete old checkpoints as a job itself does after each commit. Not while an "
-        "attempt is starting: it may be reading the one that it found.",
+        "attempt is starting: it may be reading the one that it found. Files are not looked at: "
+        "run verify first.",
     )
     prune.add_argument("--keep-last", type=_positive, required=True, metavar="N")
     prune.add_argument("--keep-every", type=_positive, metavar="N", help="and multiples of N steps")

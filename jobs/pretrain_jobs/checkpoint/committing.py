@@ -27,7 +27,7 @@ from pretrain_jobs.checkpoint.manifest import (
     root_hash,
 )
 from pretrain_jobs.checkpoint.orders import Commission
-from pretrain_jobs.errors import InfrastructureError, StorageUnavailableError
+from pretrain_jobs.errors import InfrastructureError, StageError, StorageUnavailableError
 from pretrain_jobs.storage import AlreadyExistsError, NotFoundError, ObjectStore
 from pretrain_jobs.storage.uri import join_uri
 
@@ -134,7 +134,7 @@ class Committer:
         hint = {"step": status.step, "uri": status.uri, "rootHash": status.sha256}
         try:
             self.store.write(LATEST, encode_json(hint))
-        except StorageUnavailableError as error:
+        except StageError as error:
             _log.warning("the hint %s was not written: %s", LATEST, error)
         self.failpoints.reach("after_latest")
 

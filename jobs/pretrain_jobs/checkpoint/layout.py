@@ -4,7 +4,8 @@
     step-000001200/000007-<attempt>/         a prefix of one attempt's own
         rank-00000/...                       files of a rank
         ranks/00000.json                     a rank's manifest
-        COMMIT                               written last; it alone makes the checkpoint exist
+        COMMIT                               written last; it alone makes the checkpoint exist,
+                                             unless a later attempt's mark lies there
     LATEST                                   a hint for people, never read here
     logs/                                    the log and the TensorBoard events so far
 
@@ -42,7 +43,7 @@ class CheckpointKey:
 
     @property
     def commit(self) -> str:
-        """The key whose existence makes the checkpoint exist."""
+        """The key of what makes the checkpoint exist, or of the mark that it was given up."""
         return self.prefix + COMMIT
 
     def rank_manifest(self, rank: int) -> str:

@@ -80,7 +80,7 @@ def restore(
             chosen, reasons = _choose(store, group, engine, node, survey)
             break
         except _Gone:
-            _log.info("a checkpoint was deleted while it was read, so there is a newer one")
+            _log.info("a checkpoint was deleted while it was read; looking again")
     if chosen is None and reasons:
         raise CheckpointUnusableError(_nothing_sound(store, reasons))
     restored = _load(engine, chosen, group, node.place(chosen.key)) if chosen else None

@@ -9,7 +9,9 @@ trouble ends a collective: each tells its outcome and all learn it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,6 +50,9 @@ PATIENCE_SECONDS = 3600.0
 """How long rank 0's writer waits for other ranks' files once its own are stored. A rank that
 fails is heard of sooner, at a step."""
 
+_STUCK = 2
+"""Times the patience after which a writer that says nothing is taken for stuck."""
+
 _POLL_SECONDS = 0.5
 
 _log = logging.getLogger(__name__)
@@ -73,11 +78,16 @@ def _one_thread() -> ThreadPoolExecutor:
 
 @dataclass
 class _Pending:
-    """A save whose outcome not every rank knows. `outcome` is this rank's, once it ended."""
+    """A save whose outcome not every rank knows. `outcome` is this rank's, once it ended.
+
+    `overdue_at` is on the monotonic clock, in seconds.
+    """
 
     key: CheckpointKey
+    overdue_at: float
     copying: Future[None] | None = None
     outcome: Outcome | None = None
+    given_up: bool = False
 
 
 @dataclass
@@ -122,6 +132,10 @@ class Saver:
         if self.copying:
             return False
         pending.outcome = self.writer.outcome(seconds)
+        if pending.outcome is None and time.monotonic() > pending.overdue_at:
+            pending.overdue_at = math.inf
+            _log.warning("the writer of step %d is stuck and is ended", pending.key.step)
+            self.writer.end()
         return pending.outcome is not None
 
     @property
@@ -159,7 +173,8 @@ class Saver:
             documents[TRAINER_FILE] = trainer
             superseded = self.retention.superseded_by(key, last=last) if self.retention else ()
             commission = self._commission(superseded, companions)
-        self._pending = pending = _Pending(key)
+        overdue_at = time.monotonic() + _STUCK * self.patience_seconds
+        self._pending = pending = _Pending(key, overdue_at)
         pending.copying = self._copier.submit(
             self._copy, pending, state, documents, commission=commission, urgent=urgent
         )
@@ -173,8 +188,11 @@ class Saver:
 
     def give_up(self) -> None:
         """Have rank 0 wait for no rank any more: some rank has failed."""
-        if self._pending is not None and not self.ended():
-            self.writer.give_up(self._pending.key)
+        pending = self._pending
+        if self.group.rank or pending is None or pending.given_up or self.ended():
+            return
+        pending.given_up = True
+        self.writer.give_up(pending.key)
 
     def settle(self) -> SaveResult:
         """Learn the outcome of a save that has ended on every rank. A collective.
@@ -192,13 +210,16 @@ class Saver:
         self.failpoints.reach("after_settling")
         return result
 
-    def finish(self) -> SaveResult:
+    def finish(self, waits: Callable[[], None] | None = None) -> SaveResult:
         """Wait for the pending save's end on every rank, and settle it. A collective.
 
-        No rank waits in a collective for another's upload for long.
+        No rank waits in a collective for another's upload for long; `waits` is called whenever
+        all ranks have said that they are here.
         """
         self.copied()
         while True:
+            if waits is not None:
+                waits()
             own = self.ended(_POLL_SECONDS), self.failed
             told = self.group.gather(own)
             if all(ended for ended, _ in told):
@@ -212,9 +233,11 @@ class Saver:
 
     def close(self, *, tidily: bool) -> None:
         """End the writer: after what it was told, or at once and with it a save under way."""
-        self.copied()
-        self._copier.shutdown()
-        self.writer.close(tidily=tidily)
+        try:
+            self.copied()
+        finally:
+            self._copier.shutdown()
+            self.writer.close(tidily=tidily)
 
     def _commission(
         self, superseded: tuple[CheckpointKey, ...], companions: Sequence[Companion]

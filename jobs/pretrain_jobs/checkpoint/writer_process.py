@@ -45,6 +45,9 @@ class Writer(Protocol):
     def give_up(self, key: CheckpointKey) -> None:
         """Have a save wait for no other rank."""
 
+    def end(self) -> None:
+        """End a save under way, however stuck it is; its outcome tells of that."""
+
     def close(self, *, tidily: bool) -> None:
         """End it; `tidily` after what it was told, else at once."""
 
@@ -107,6 +110,11 @@ class WriterProcess:
         if self._running is not None:
             with suppress(ConnectionError):
                 self._running[1].send(GiveUp(key))
+
+    def end(self) -> None:
+        """See Writer. A process that the kernel holds ends once it is let go."""
+        if self._running is not None:
+            self._running[0].kill()
 
     def close(self, *, tidily: bool) -> None:
         """See Writer; once more does nothing."""

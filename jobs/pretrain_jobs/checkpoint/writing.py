@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
-from pretrain_jobs.checkpoint.cleaning import delete_checkpoints
+from pretrain_jobs.checkpoint.cleaning import delete_checkpoints, withdraw_checkpoint
 from pretrain_jobs.checkpoint.committing import Committer, GaveUp, committed
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.files import write_file
@@ -70,7 +70,7 @@ class RankWriter:
     def discard(self, order: DiscardOrder) -> None:
         """Delete what an uncommitted save left; a later attempt sweeps what remains."""
         self._arm(order.failpoint)
-        delete_checkpoints(self.store, [order.key], self._failpoints)
+        withdraw_checkpoint(self.store, order.key, self._failpoints, now=self.clock())
 
     def _save(self, order: SaveOrder, memory: memoryview, gave_up: GaveUp) -> Outcome:
         if not all_finite(memory, order.floats):
@@ -117,9 +117,15 @@ class RankWriter:
             if manifests is None:
                 return Outcome(size=own.size)
             status = committer.commit(manifests)
+        except InfrastructureError as error:
+            return Outcome(error=error, fenced=True)
+        try:
             require_newest(self.store, commission.generation)
         except InfrastructureError as error:
             return Outcome(error=error, fenced=True)
+        except StageError as error:
+            _log.warning("older checkpoints stay for now: %s", error)
+            return Outcome(size=own.size, status=status)
         delete_checkpoints(self.store, commission.superseded, self._failpoints)
         self._failpoints.reach("after_retention")
         for companion in commission.companions:

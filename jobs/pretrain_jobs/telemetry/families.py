@@ -155,7 +155,7 @@ CHECKPOINT_WRITE = Family(
     "pretrain_checkpoint_write_seconds",
     "histogram",
     "seconds",
-    "Time from the snapshot to the commit of a checkpoint, beside which training went on.",
+    "Time of the slowest writer for a checkpoint, beside which training went on.",
     buckets=(0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500),
 )
 CHECKPOINT_SKIPPED = Family(

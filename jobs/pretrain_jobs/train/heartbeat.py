@@ -38,13 +38,10 @@ class Heartbeat:
         self._beat = Beat()
 
     def enter(self, category: Category) -> None:
-        """Tell that the rank now does this; leaving `step` ends a step."""
+        """Tell that the rank now does this; leaving `step`, but for a save in it, ends a step."""
         before = self._beat
-        self._beat = Beat(
-            changes=before.changes + 1,
-            steps=before.steps + (before.category == "step"),
-            category=category,
-        )
+        ended = before.category == "step" and category != "checkpoint_stall"
+        self._beat = Beat(before.changes + 1, before.steps + ended, category)
         _RECORD.pack_into(
             self._map, 0, self._beat.changes, self._beat.steps, CATEGORIES.index(category)
         )

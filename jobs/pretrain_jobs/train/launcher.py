@@ -19,11 +19,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from pretrain_api.reports import Artifact, StageReport, StageResult
+from pretrain_api.reports import Artifact, Cause, StageReport, StageResult
 from pretrain_api.stages import TrainStageConfig
 from pydantic import ValidationError
 
-from pretrain_jobs.errors import InfrastructureError
+from pretrain_jobs.errors import HangError, InfrastructureError, StageError
 from pretrain_jobs.process import load_config
 from pretrain_jobs.train.artifacts import model_is_committed, require_dataset
 from pretrain_jobs.train.memory_kills import kills_by_memory
@@ -74,6 +74,8 @@ def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult
     try:
         with _passing_sigterm_on(node, process) as stop:
             code = _wait(process, watchdog, stop)
+    except HangError as hang:
+        raise _told_before(hang, node) from None
     finally:
         process.kill()
     if code == RENDEZVOUS_FAILED:
@@ -107,6 +109,12 @@ def _wait(process: subprocess.Popen[bytes], watchdog: Watchdog, stop: _Stop) -> 
             with suppress(subprocess.TimeoutExpired):
                 process.wait(OTHERS_FIRST_SECONDS)
         raise error
+
+
+def _told_before(hang: HangError, node: Node) -> StageError:
+    """What a rank has reported that others now wait for in vain; else the hang itself."""
+    told = explain(read_endings(node), stopped=False, out_of_memory=False)
+    return told if told is not None and told.cause is not Cause.INFRASTRUCTURE else hang
 
 
 def read_endings(node: Node) -> list[RankEnding]:

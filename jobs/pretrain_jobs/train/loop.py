@@ -177,6 +177,7 @@ class Loop:
         if stop:
             self._stop(progress)
         if progress.step == self._max_steps:
+            self.show(progress, doing="saving the last step")
             self._saving.save_last(progress)
             self.show(progress)
         elif wishes.save or self.keeper.is_due(progress.step):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pretrain_jobs.checkpoint.orders import Companion
 from pretrain_jobs.checkpoint.save import SaveResult
 from pretrain_jobs.errors import InfrastructureError
-from pretrain_jobs.train.goodput import Goodput
+from pretrain_jobs.train.goodput import Category, Goodput
 from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.metrics import TrainingMetrics
 from pretrain_jobs.train.optimize import Wishes
@@ -31,6 +31,7 @@ class Saving:
 
     def __post_init__(self) -> None:
         self._stall = 0.0
+        self._offered: list[Companion] = []
 
     def wishes(self, *, stop: bool) -> Wishes:
         """What this rank tells the others in a step."""
@@ -54,6 +55,8 @@ class Saving:
         if saver.pending and not wishes.busy:
             with self._standing_still():
                 result = saver.settle()
+            if result.status is not None and self.telemetry is not None:
+                self.telemetry.were_published(self._offered)
             self._tell(result)
         elif wishes.failed:
             saver.give_up()
@@ -83,12 +86,17 @@ class Saving:
 
     def _finish(self) -> SaveResult:
         with self._standing_still():
-            result = self.keeper.saver.finish()
+            result = self.keeper.saver.finish(lambda: self._still("checkpoint_stall"))
         self._tell(result)
         return result
 
+    def _still(self, category: Category) -> None:
+        """A sign of life: all ranks have met, and wait for what their writers do."""
+        self.goodput.enter(category)
+
     def _companions(self) -> list[Companion]:
-        return self.telemetry.unpublished() if self.telemetry is not None else []
+        self._offered = self.telemetry.unpublished() if self.telemetry is not None else []
+        return self._offered
 
     def _tell(self, result: SaveResult) -> None:
         self.metrics.stalled(self._stall)

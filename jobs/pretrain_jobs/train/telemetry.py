@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -87,6 +87,10 @@ class Telemetry:
             for path, size in self._sizes()
             if self._published.get(path) != size
         ]
+
+    def were_published(self, companions: Iterable[Companion]) -> None:
+        """Take note of what was copied."""
+        self._published |= {companion.path: companion.size for companion in companions}
 
     def publish(self) -> None:
         """Copy log and events next to the checkpoints; a failure is logged and made good later."""

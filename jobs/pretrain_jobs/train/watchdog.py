@@ -9,6 +9,7 @@ before it and the writing of the model at the end.
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -43,9 +44,10 @@ class Watchdog:
 
     def explain(self) -> tuple[HangError, list[Standing]]:
         """Why, once `look` has found one; the whole stacks go into the log."""
-        pids = {
-            int(path.stem): int(path.read_text()) for path in sorted(self.directory.glob("*.pid"))
-        }
+        pids: dict[int, int] = {}
+        for path in sorted(self.directory.glob("*.pid")):
+            with suppress(FileNotFoundError):
+                pids[int(path.stem)] = int(path.read_text())
         paths = {rank: self.directory / f"{rank:05d}.stack" for rank in pids}
         found = standings(pids, paths)
         for standing in found:

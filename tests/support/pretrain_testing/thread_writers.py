@@ -45,6 +45,9 @@ class ThreadWriter:
         assert key
         self._given_up.set()
 
+    def end(self) -> None:
+        self._given_up.set()
+
     def close(self, *, tidily: bool) -> None:
         self._orders.put(None)
         if tidily:

@@ -12,7 +12,7 @@ import pytest
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
-from pretrain_jobs.checkpoint.layout import LATEST, group_keys
+from pretrain_jobs.checkpoint.layout import LATEST, CheckpointKey, group_keys
 from pretrain_jobs.checkpoint.manifest import decode_commit
 from pretrain_jobs.checkpoint.orders import Lineage
 from pretrain_jobs.checkpoint.save import Saver
@@ -140,4 +140,53 @@ def test_a_save_that_fails_anywhere_leaves_the_commit_before_and_the_hint_to_it(
     assert "cannot be written today" in failures[0][1]
     assert committed(store) == [1]
     assert json.loads(store.read(LATEST))["step"] == 1
-    assert not any(info.key.startswith("step-000000002/") for info in store.list("step-"))
+    left = any(info.key.startswith("step-000000002/") for info in store.list("step-"))
+    assert left == (broken == "COMMIT"), "without a mark in its place nothing may be deleted"
+
+
+class StuckWriter(ThreadWriter):
+    """A writer that never tells an outcome, and notes what it is asked for."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.asked: list[str] = []
+
+    def outcome(self, seconds: float) -> None:
+        assert seconds >= 0
+
+    def give_up(self, key: CheckpointKey) -> None:
+        self.asked.append(f"give up step {key.step}")
+
+    def end(self) -> None:
+        self.asked.append("end")
+
+
+@pytest.mark.parametrize(("patience", "ends"), [(3600.0, []), (0.0, ["end"])])
+def test_a_writer_hears_once_that_nobody_waits_and_is_ended_when_it_is_stuck(
+    tmp_path: Path, store: ObjectStore, patience: float, ends: list[str]
+) -> None:
+    generation = claim(store, attempt="ab" * 16, lineage="own")
+
+    def ask(rank: ThreadRank) -> list[str]:
+        writer = StuckWriter(store)
+        saver = Saver(
+            store=store,
+            group=rank,
+            generation=generation,
+            lineage=Lineage("own", zero_stage=1, versions={}),
+            engine=ToyEngine(rank.rank),
+            scratch=tmp_path / "scratch",
+            failpoints=Failpoints(),
+            writer=writer,
+            patience_seconds=patience,
+        )
+        saver.begin(1, trainer={}, rank_state={})
+        saver.copied()
+        for _ in range(3):
+            saver.give_up()
+        saver.close(tidily=False)
+        return writer.asked
+
+    asked = run_threads(ask, 2)
+
+    assert [sorted(of_rank) for of_rank in asked] == [[*ends, "give up step 1"], []]

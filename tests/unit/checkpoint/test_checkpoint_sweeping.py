@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from pretrain_api.spec.storage import StorageSpec
-from pretrain_jobs.checkpoint.cleaning import sweep_abandoned
+from pretrain_jobs.checkpoint.cleaning import sweep_abandoned, withdraw_checkpoint
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation
 from pretrain_jobs.checkpoint.layout import CheckpointKey
@@ -79,3 +79,16 @@ def test_the_mark_goes_once_no_attempt_can_come_that_late(store: ObjectStore) ->
     assert keys(store)
     sweep(store, generation=4, now=NOW + timedelta(hours=25))
     assert not keys(store)
+
+
+def test_a_failed_save_is_withdrawn_so_that_its_step_may_be_saved_again(store: ObjectStore) -> None:
+    key = store_checkpoint(store, 200, committed=False).key
+    assert withdraw_checkpoint(store, key, Failpoints(), now=NOW)
+    assert not keys(store)
+
+
+def test_a_save_that_was_committed_after_all_is_not_withdrawn(store: ObjectStore) -> None:
+    key = store_checkpoint(store, 200).key
+    before = keys(store)
+    assert not withdraw_checkpoint(store, key, Failpoints(), now=NOW)
+    assert keys(store) == before

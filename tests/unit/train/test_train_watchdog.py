@@ -76,6 +76,17 @@ def test_a_record_tells_what_the_rank_does_and_how_many_steps_it_made(
     assert read_beat(tmp_path / "00000.beat") == Beat(9, 2, "evaluation")
 
 
+def test_a_step_that_stands_still_for_a_save_is_one_step(
+    make_rank: Callable[[int], Goodput], tmp_path: Path
+) -> None:
+    rank = make_rank(0)
+    with rank.during("step"), rank.during("checkpoint_stall"):
+        pass
+    beat = read_beat(tmp_path / "00000.beat")
+    assert beat is not None
+    assert (beat.steps, beat.category) == (1, "init")
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff" * 17, b"short"])
 def test_a_record_that_means_nothing_is_none(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "beat").write_bytes(content)
