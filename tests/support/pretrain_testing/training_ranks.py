@@ -120,8 +120,8 @@ def train_with_witness(
 
     def resume_and_tell(*arguments: Any, **options: Any) -> Resumption:
         resumption: Resumption = undisturbed(*arguments, **options)
+        witness.loaded.mkdir(exist_ok=True)
         for name, content in snapshot.capture(resumption.keeper.saver.engine).items():
-            witness.loaded.mkdir(exist_ok=True)
             torch.save(content, witness.loaded / name)
         random = encode_json(capture_random_state())
         (witness.loaded / f"random-{ranks.rank}.json").write_bytes(random)
