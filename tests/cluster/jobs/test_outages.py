@@ -135,14 +135,17 @@ def test_a_restarted_api_server_goes_unnoticed(
 def test_storage_that_goes_away_in_a_save_costs_no_attempt(
     bed: Bed, job: DisturbedJob, unnoticed: None
 ) -> None:
+    """It trains on meanwhile, so it is slowed down lest it comes to its end."""
     job.limit(BRISK)
     job.wait_for_a_save()
+    job.limit(SLOW)
     try:
         bed.stop("seaweedfs")
         let_pass(STORAGE_OUTAGE_SECONDS)
     finally:
         bed.start("seaweedfs")
     committed = (job.status.get("checkpoint") or {}).get("step", 0)
+    job.limit(BRISK)
     job.jobs.wait_for(job.name, "a later commit", lambda s: s["checkpoint"]["step"] > committed)
     job.limit(SLOW)
 
