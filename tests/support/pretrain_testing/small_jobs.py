@@ -13,7 +13,7 @@ QUICKSTART = Path(__file__).parents[3] / "crds/samples/quickstart.yaml"
 DOCUMENTS = 800
 """Lines that are kept of each of the quickstart's files."""
 
-STEPS = 240
+STEPS = 480
 """Steps of a training that is under way for long enough to be disturbed."""
 
 
