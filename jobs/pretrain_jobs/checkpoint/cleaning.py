@@ -59,10 +59,7 @@ def delete_checkpoints(
     """Delete all objects of some checkpoints, each one's COMMIT first."""
     try:
         for key in keys:
-            listed = Listed(key, tuple(info.key for info in store.list(key.prefix)))
-            for name in deletion_order(listed):
-                store.delete(name)
-                failpoints.reach("during_retention")
+            _delete(store, deletion_order(_listed(store, key)), failpoints)
     except StageError as error:
         _log.warning("old checkpoints could not be deleted: %s", error)
 
@@ -76,14 +73,11 @@ def withdraw_checkpoint(
     are gone. Then the mark goes too, for the attempt may save the same step again.
     """
     try:
-        listed = Listed(key, tuple(info.key for info in store.list(key.prefix)))
+        listed = _listed(store, key)
         if _mark_of(store, listed, key.generation, now) is None:
             _log.warning("the checkpoint of step %d is committed after all and stays", key.step)
             return False
-        for name in listed.keys:
-            if name != key.commit:
-                store.delete(name)
-                failpoints.reach("during_retention")
+        _delete(store, listed.files, failpoints)
         store.delete(key.commit)
     except StageError as error:
         _log.warning("what a failed save left was not deleted: %s", error)
@@ -92,8 +86,7 @@ def withdraw_checkpoint(
 
 def give_up_checkpoint(store: ObjectStore, key: CheckpointKey, generation: int) -> None:
     """Do at a person's wish what a later attempt would: mark, then delete; a commit stays."""
-    listed = Listed(key, tuple(info.key for info in store.list(key.prefix)))
-    _sweep_checkpoint(store, listed, generation, Failpoints(), datetime.now(UTC))
+    _sweep_checkpoint(store, _listed(store, key), generation, Failpoints(), datetime.now(UTC))
 
 
 def sweep_abandoned(
@@ -127,14 +120,21 @@ def _sweep_checkpoint(
         if mark is None:
             return
         _sweep(store, listed.key.prefix, older_than_seconds=0.0)
-        for name in listed.keys:
-            if name != listed.key.commit:
-                store.delete(name)
-                failpoints.reach("during_retention")
+        _delete(store, listed.files, failpoints)
         if (now - mark.time).total_seconds() > SWEEP_AGE_SECONDS:
             store.delete(listed.key.commit)
     except StageError as error:
         _log.warning("what an older attempt left was not deleted: %s", error)
+
+
+def _listed(store: ObjectStore, key: CheckpointKey) -> Listed:
+    return Listed(key, tuple(info.key for info in store.list(key.prefix)))
+
+
+def _delete(store: ObjectStore, names: Iterable[str], failpoints: Failpoints) -> None:
+    for name in names:
+        store.delete(name)
+        failpoints.reach("during_retention")
 
 
 def _mark_of(

@@ -70,10 +70,9 @@ def _list(store: ObjectStore, options: argparse.Namespace) -> None:
 def _verify(store: ObjectStore, options: argparse.Namespace) -> None:
     found = find(store)
     if options.step is not None:
-        there = found
-        found = tuple(one for one in there if one.key.step == options.step)
-        if not found:
-            _chosen(store, there, options.step)
+        if options.step not in {one.key.step for one in found}:
+            raise _none_of(store, found, options.step)
+        found = tuple(one for one in found if one.key.step == options.step)
     damaged = 0
     for one in found:
         if one.state in {"uncommitted", "given up"}:
@@ -139,12 +138,19 @@ def _doubts(store: ObjectStore, one: Found) -> tuple[str, ...]:
 
 def _chosen(store: ObjectStore, found: Iterable[Found], step: int | None) -> Commit:
     """The newest commit, or that of a step; UserError that lists the steps that there are."""
-    commits = [one.commit for one in found if one.commit is not None]
-    for commit in commits:
+    for commit in _commits(found):
         if step in {None, commit.step}:
             return commit
-    there = ", ".join(str(commit.step) for commit in reversed(commits))
-    raise UserError(
+    raise _none_of(store, found, step)
+
+
+def _commits(found: Iterable[Found]) -> list[Commit]:
+    return [one.commit for one in found if one.commit is not None]
+
+
+def _none_of(store: ObjectStore, found: Iterable[Found], step: int | None) -> UserError:
+    there = ", ".join(str(commit.step) for commit in reversed(_commits(found)))
+    return UserError(
         f"{store.uri} has no committed checkpoint{'' if step is None else f' of step {step}'}"
         f"{f'; there are steps {there}' if there else ''}"
     )

@@ -8,24 +8,21 @@ from __future__ import annotations
 import logging
 import shutil
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pretrain_jobs.checkpoint.checking import Owned, download_and_check
 from pretrain_jobs.checkpoint.group import Group
 from pretrain_jobs.checkpoint.layout import CheckpointKey, rank_directory
-from pretrain_jobs.checkpoint.manifest import StoredFile
-from pretrain_jobs.storage import NotFoundError, ObjectStore
+from pretrain_jobs.storage import ObjectStore
 
 DOWNLOADS = 4
 """Files that one rank downloads at a time."""
 
 ROUND_SECONDS = 10.0
 """How often ranks that still download meet; well below any collective's time-out."""
-
-Owned = tuple[int, StoredFile]
-"""A file and the rank that saved it."""
 
 _log = logging.getLogger(__name__)
 
@@ -94,7 +91,15 @@ def fetch(
     with ThreadPoolExecutor(DOWNLOADS, thread_name_prefix="restore") as pool:
         try:
             futures = [
-                pool.submit(_fetch, store, key, node, owned, received.append) for owned in files
+                pool.submit(
+                    download_and_check,
+                    store,
+                    key,
+                    owned,
+                    node.path(owned[0], owned[1].name),
+                    progress=received.append,
+                )
+                for owned in files
             ]
             while True:
                 _, pending = wait(futures, ROUND_SECONDS, FIRST_EXCEPTION)
@@ -107,28 +112,6 @@ def fetch(
                     _log.info("restoring step %d: %.1f GB fetched", key.step, gigabytes)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _fetch(
-    store: ObjectStore,
-    key: CheckpointKey,
-    node: Node,
-    owned: Owned,
-    received: Callable[[int], None],
-) -> str:
-    """Download and verify one file; what is wrong with it, or nothing."""
-    owner, file = owned
-    place, path = f"{rank_directory(owner)}/{file.name}", node.path(owner, file.name)
-    try:
-        sha256 = store.download(key.rank_file(owner, file.name), path, progress=received)
-    except NotFoundError:
-        return f"{place} is missing"
-    size = path.stat().st_size
-    if size != file.size:
-        return f"{place} has {size} bytes instead of {file.size}"
-    if sha256 != file.sha256:
-        return f"{place} has another SHA-256 than its manifest"
-    return ""
 
 
 def _first_doubt(futures: Sequence[Future[str]]) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pretrain_jobs.checkpoint.checking import Owned, download_and_check, read_and_check
 from pretrain_jobs.checkpoint.layout import (
     COMMIT,
     STEPS,
@@ -19,17 +20,10 @@ from pretrain_jobs.checkpoint.layout import (
     group_keys,
     rank_directory,
 )
-from pretrain_jobs.checkpoint.manifest import (
-    Commit,
-    RankManifest,
-    StoredFile,
-    decode_abandonment,
-    decode_commit,
-)
+from pretrain_jobs.checkpoint.manifest import Commit, decode_abandonment, decode_commit
 from pretrain_jobs.errors import DataError
 from pretrain_jobs.storage import NotFoundError, ObjectStore
 from pretrain_jobs.storage.base import Progress
-from pretrain_jobs.storage.streams import chunks, hash_of
 
 State = Literal["committed", "damaged", "uncommitted", "given up"]
 
@@ -75,11 +69,11 @@ def find(store: ObjectStore) -> tuple[Found, ...]:
     return tuple(found)
 
 
-def files_of(commit: Commit) -> Iterator[tuple[RankManifest, StoredFile]]:
-    """Every file that a commit vouches for, with the manifest of its rank."""
+def files_of(commit: Commit) -> Iterator[Owned]:
+    """Every file that a commit vouches for, with its rank."""
     for manifest in commit.ranks:
         for file in manifest.files:
-            yield manifest, file
+            yield manifest.rank, file
 
 
 def verify(
@@ -87,14 +81,8 @@ def verify(
 ) -> tuple[str, ...]:
     """Read every byte of a checkpoint; a sentence for each file that is not as COMMIT says."""
 
-    def check(pair: tuple[RankManifest, StoredFile]) -> str:
-        manifest, file = pair
-        try:
-            with store.open(commit.key.rank_file(manifest.rank, file.name)) as stream:
-                size, sha256 = hash_of(chunks(stream), progress=progress)
-        except NotFoundError:
-            return f"{_place(manifest, file)} is missing"
-        return _difference(manifest, file, size=size, sha256=sha256)
+    def check(owned: Owned) -> str:
+        return read_and_check(store, commit.key, owned, progress=progress)
 
     return tuple(doubt for doubt in _each(check, files_of(commit)) if doubt)
 
@@ -108,16 +96,9 @@ def pull(
     `rank-NNNNN/`, and COMMIT beside them.
     """
 
-    def copy(pair: tuple[RankManifest, StoredFile]) -> str:
-        manifest, file = pair
-        target = directory / local_place(manifest, file)
-        try:
-            sha256 = store.download(
-                commit.key.rank_file(manifest.rank, file.name), target, progress=progress
-            )
-        except NotFoundError:
-            return f"{_place(manifest, file)} is missing"
-        return _difference(manifest, file, size=target.stat().st_size, sha256=sha256)
+    def copy(owned: Owned) -> str:
+        path = directory / local_place(owned)
+        return download_and_check(store, commit.key, owned, path, progress=progress)
 
     doubts = [doubt for doubt in _each(copy, files_of(commit)) if doubt]
     if doubts:
@@ -125,28 +106,14 @@ def pull(
     (directory / COMMIT).write_bytes(store.read(commit.key.commit))
 
 
-def local_place(manifest: RankManifest, file: StoredFile) -> Path:
+def local_place(owned: Owned) -> Path:
     """Where a copy keeps a rank's file."""
+    owner, file = owned
     if file.name.endswith(".pt"):
         return Path(file.name)
-    return Path(rank_directory(manifest.rank)) / file.name
+    return Path(rank_directory(owner)) / file.name
 
 
-def _each(
-    function: Callable[[tuple[RankManifest, StoredFile]], str],
-    pairs: Iterator[tuple[RankManifest, StoredFile]],
-) -> list[str]:
+def _each(function: Callable[[Owned], str], files: Iterator[Owned]) -> list[str]:
     with ThreadPoolExecutor(PARALLEL_FILES, thread_name_prefix="checkpoint") as pool:
-        return list(pool.map(function, pairs))
-
-
-def _difference(manifest: RankManifest, file: StoredFile, *, size: int, sha256: str) -> str:
-    if size != file.size:
-        return f"{_place(manifest, file)} has {size} bytes instead of {file.size}"
-    if sha256 != file.sha256:
-        return f"{_place(manifest, file)} has another SHA-256 than its manifest"
-    return ""
-
-
-def _place(manifest: RankManifest, file: StoredFile) -> str:
-    return f"{rank_directory(manifest.rank)}/{file.name}"
+        return list(pool.map(function, files))

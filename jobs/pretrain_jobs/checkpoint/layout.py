@@ -79,6 +79,11 @@ class Listed:
     keys: tuple[str, ...]
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """All keys but that of COMMIT or of a mark in its place."""
+        return tuple(key for key in self.keys if key != self.key.commit)
+
+    @property
     def committed(self) -> bool:
         """Whether COMMIT was written; whether it can be trusted only its content tells."""
         return self.key.commit in self.keys

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from pretrain_jobs.checkpoint import reshard, snapshot
-from pretrain_jobs.checkpoint.fetch import Node, Owned, assign, fetch, find_node
+from pretrain_jobs.checkpoint.checking import Owned
+from pretrain_jobs.checkpoint.fetch import Node, assign, fetch, find_node
 from pretrain_jobs.checkpoint.files import read_json
 from pretrain_jobs.checkpoint.group import Group
 from pretrain_jobs.checkpoint.layout import CheckpointKey, rank_directory

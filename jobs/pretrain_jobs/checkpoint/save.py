@@ -210,7 +210,7 @@ class Saver:
         self.failpoints.reach("after_settling")
         return result
 
-    def finish(self, waits: Callable[[], None] | None = None) -> SaveResult:
+    def finish(self, waits: Callable[[], object] | None = None) -> SaveResult:
         """Wait for the pending save's end on every rank, and settle it. A collective.
 
         No rank waits in a collective for another's upload for long; `waits` is called whenever

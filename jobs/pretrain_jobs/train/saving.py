@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pretrain_jobs.checkpoint.orders import Companion
 from pretrain_jobs.checkpoint.save import SaveResult
 from pretrain_jobs.errors import InfrastructureError
-from pretrain_jobs.train.goodput import Category, Goodput
+from pretrain_jobs.train.goodput import Goodput
 from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.metrics import TrainingMetrics
 from pretrain_jobs.train.optimize import Wishes
@@ -86,13 +86,9 @@ class Saving:
 
     def _finish(self) -> SaveResult:
         with self._standing_still():
-            result = self.keeper.saver.finish(lambda: self._still("checkpoint_stall"))
+            result = self.keeper.saver.finish(lambda: self.goodput.enter("checkpoint_stall"))
         self._tell(result)
         return result
-
-    def _still(self, category: Category) -> None:
-        """A sign of life: all ranks have met, and wait for what their writers do."""
-        self.goodput.enter(category)
 
     def _companions(self) -> list[Companion]:
         self._offered = self.telemetry.unpublished() if self.telemetry is not None else []

@@ -74,11 +74,11 @@ def standings(processes: Mapping[int, int], paths: Mapping[int, Path]) -> list[S
     Takes PATIENCE_SECONDS at most.
     """
     states = {rank: _state(pid) for rank, pid in processes.items()}
-    for rank, pid in processes.items():
-        if states[rank] not in {"T", "t", "Z", "?"}:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, SIGNAL)
-    stacks = _await(dict(paths), asked=[rank for rank in processes if states[rank] not in "TtZ?"])
+    asked = [rank for rank, state in states.items() if state not in {"T", "t", "Z", "?"}]
+    for rank in asked:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(processes[rank], SIGNAL)
+    stacks = _await(paths, asked=asked)
     return [Standing(rank, states[rank], stacks.get(rank, "")) for rank in sorted(processes)]
 
 

@@ -120,6 +120,10 @@ class Draft:
         began = {"state": "Pending", "attempt": stage.attempt + 1, "succeeded": 0}
         return self.with_stage(stage.name, **began, **changes)
 
+    def has_left(self, stage: StageStatus) -> bool:
+        """Whether a stage's attempt has been given up for the next one."""
+        return self.stage(stage.name).attempt != stage.attempt
+
     def with_event(self, type_: Literal["Normal", "Warning"], reason: str, text: str) -> Draft:
         """The draft with one more event."""
         event = Event(type=type_, reason=reason, message=text[:EVENT_LIMIT])

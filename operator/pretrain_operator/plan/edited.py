@@ -16,8 +16,7 @@ from pretrain_operator.plan.running import waits_to_begin
 
 def with_edit(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) -> Draft:
     """Give up an attempt that waits and was made from an older spec; no budget is used."""
-    given_up = draft.stage(stage.name).attempt != stage.attempt
-    if draft.refused or given_up or not _is_older(turn, job) or not _is_stuck(job):
+    if draft.refused or not _is_older(turn, job) or not _is_stuck(job):
         return draft
     text = f"The spec was edited while attempt {stage.attempt} of {stage.name} could not start."
     draft = draft.with_event("Normal", "AttemptReplaced", text)

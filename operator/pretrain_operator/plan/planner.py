@@ -142,9 +142,11 @@ def _watch(turn: Turn, draft: Draft, stage: StageStatus, alive: Alive) -> Draft:
     live = is_live(alive.job)
     draft = with_progress(turn, draft, stage, alive.job, live=live).waking_at(alive.checked_at)
     draft = with_blockage(turn, replace(draft, live=live), alive.job)
-    draft = with_room(turn, draft, stage, alive.job)
-    draft = with_resize(turn, draft, stage, alive.job)
-    return with_edit(turn, draft, stage, alive.job)
+    for replaced in (with_room, with_resize, with_edit):
+        draft = replaced(turn, draft, stage, alive.job)
+        if draft.has_left(stage):
+            break
+    return draft
 
 
 def _settle(turn: Turn, draft: Draft, settling: Settling) -> Draft:

@@ -18,8 +18,7 @@ def with_resize(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) 
     """Give up a training attempt of another size than the spec's; one that ends is left alone."""
     replicas = turn.job.spec.workers.replicas
     ends = job.condition is not None or bool(job.succeeded)
-    given_up = draft.stage(stage.name).attempt != stage.attempt
-    if stage.name != "train" or draft.refused or given_up or ends or job.completions == replicas:
+    if stage.name != "train" or draft.refused or ends or job.completions == replicas:
         return draft
     text = (
         f"Attempt {stage.attempt} of train has {job.completions} workers, the spec {replicas}: "
