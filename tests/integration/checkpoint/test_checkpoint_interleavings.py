@@ -35,10 +35,10 @@ class Inline:
     def __init__(self, *_: object, **__: object) -> None:
         pass
 
-    def submit(self, function: Any, *arguments: Any) -> Future[Any]:
+    def submit(self, function: Any, *arguments: Any, **options: Any) -> Future[Any]:
         future: Future[Any] = Future()
         try:
-            future.set_result(function(*arguments))
+            future.set_result(function(*arguments, **options))
         except Exception as error:  # noqa: BLE001 - the future's to tell
             future.set_exception(error)
         return future
