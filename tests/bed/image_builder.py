@@ -88,16 +88,27 @@ class Builder:
         flags = ["--quiet", "--dest-oci-accept-uncompressed-layers"]
         run("skopeo", "copy", *flags, place, f"oci:{folder}:{name}")
 
-    def drop_unused(self) -> None:
-        """Remove the steps of earlier builds once they are many; those of current images stay."""
-        if len(self._buildah("images", "--all", "--quiet").split()) > _MANY_IMAGES:
-            self._buildah("rmi", "--prune")
+    def drop_unused(self, *, many: int = _MANY_IMAGES) -> None:
+        """Remove the steps of earlier builds once they are many; those of current images stay.
+
+        Buildah leaves a container of each image that a step mounts, and a build that was killed
+        leaves its own. An image that a container is of cannot be removed.
+        """
+        self.buildah("rm", "--all")
+        if len(self.buildah("images", "--all", "--quiet").split()) > many:
+            self.buildah("rmi", "--prune")
 
     def base_layer(self) -> str:
         """Digest of the base's only layer."""
         template = "{{index .OCIv1.RootFS.DiffIDs 0}}"
-        inspected = self._buildah("inspect", "--type", "image", "--format", template, _BASE)
+        inspected = self.buildah("inspect", "--type", "image", "--format", template, _BASE)
         return inspected.strip()
+
+    def buildah(self, *arguments: str) -> str:
+        """Run buildah on this storage."""
+        folders = ["--root", str(self._storage), "--runroot", str(self._run_folder)]
+        kind = {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "overlay"}
+        return run("buildah", *folders, *arguments, environment=kind)
 
     @property
     def _storage(self) -> Path:
@@ -107,16 +118,11 @@ class Builder:
     def _run_folder(self) -> Path:
         return Path(f"/run/pretrain-bed-{self.key}")
 
-    def _buildah(self, *arguments: str) -> str:
-        folders = ["--root", str(self._storage), "--runroot", str(self._run_folder)]
-        kind = {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "overlay"}
-        return run("buildah", *folders, *arguments, environment=kind)
-
     def _build(self, *arguments: str) -> None:
-        self._buildah("bud", "--quiet", "--layers", "--pull-never", *arguments)
+        self.buildah("bud", "--quiet", "--layers", "--pull-never", *arguments)
 
     def _has(self, name: str) -> bool:
-        return bool(self._buildah("images", "--quiet", "--filter", f"reference={name}").strip())
+        return bool(self.buildah("images", "--quiet", "--filter", f"reference={name}").strip())
 
     def _from_scratch(self, name: str, context: Path, instruction: str) -> None:
         with tempfile.NamedTemporaryFile("w", suffix=".Containerfile") as file:
