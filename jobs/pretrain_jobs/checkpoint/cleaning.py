@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pretrain_api.spec.lifecycle import CheckpointSpec
 
 from pretrain_jobs.checkpoint.failpoints import Failpoints
-from pretrain_jobs.checkpoint.generations import Generation
+from pretrain_jobs.checkpoint.generations import Generation, newest
 from pretrain_jobs.checkpoint.layout import STEPS, CheckpointKey, Listed, group_keys
 from pretrain_jobs.checkpoint.manifest import Abandonment, decode_abandonment, encode
 from pretrain_jobs.checkpoint.retention import deletion_order, superseded
@@ -70,7 +70,8 @@ def withdraw_checkpoint(
     """Delete what a failed save of this very attempt left; False if it was committed after all.
 
     A commit whose answer was lost may still be on its way: the mark keeps it out until the files
-    are gone. Then the mark goes too, for the attempt may save the same step again.
+    are gone. Then the mark goes too, for the attempt may save the same step again; but not when a
+    newer attempt has begun, which may just be about to commit what it saw before.
     """
     try:
         listed = _listed(store, key)
@@ -78,7 +79,8 @@ def withdraw_checkpoint(
             _log.warning("the checkpoint of step %d is committed after all and stays", key.step)
             return False
         _delete(store, listed.files, failpoints)
-        store.delete(key.commit)
+        if newest(store) <= key.generation:
+            store.delete(key.commit)
     except StageError as error:
         _log.warning("what a failed save left was not deleted: %s", error)
     return True

@@ -20,11 +20,11 @@ from pretrain_jobs.checkpoint.layout import LATEST, CheckpointKey
 from pretrain_jobs.checkpoint.manifest import (
     Commit,
     RankManifest,
+    commit_of,
     decode_abandonment,
     decode_commit,
     decode_rank_manifest,
     encode,
-    root_hash,
 )
 from pretrain_jobs.checkpoint.orders import Commission
 from pretrain_jobs.errors import InfrastructureError, StageError, StorageUnavailableError
@@ -95,19 +95,7 @@ class Committer:
         return decode_rank_manifest(data, self.key, rank)
 
     def _put(self, manifests: list[RankManifest]) -> CheckpointStatus:
-        lineage = self.commission.lineage
-        commit = Commit(
-            step=self.key.step,
-            generation=self.key.generation,
-            attempt=self.key.attempt,
-            lineage=lineage.fingerprint,
-            world_size=self.commission.world_size,
-            zero_stage=lineage.zero_stage,
-            versions=dict(lineage.versions),
-            time=self.clock(),
-            ranks=tuple(manifests),
-            root_hash=root_hash(manifests),
-        )
+        commit = commit_of(self.key, self.commission.origin, manifests, self.clock())
         data = encode(commit)
         try:
             self.store.write(self.key.commit, data, if_absent=True)
@@ -120,6 +108,7 @@ class Committer:
                 f"{mark.abandoned_by}, which has replaced this attempt"
             )
         if stored != data:
+            require_newest(self.store, self.commission.generation)
             raise StorageUnavailableError(f"{self.key.commit} came back changed")
         return status_of(self.store, commit)
 

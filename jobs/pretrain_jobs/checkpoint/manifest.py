@@ -8,7 +8,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from typing import Any, Self
+from datetime import datetime
+from typing import Any, Self, TypeVar
 
 from pretrain_api.base import ApiModel
 from pydantic import AwareDatetime, ValidationError, model_validator
@@ -17,6 +18,8 @@ from pretrain_jobs.checkpoint.layout import CheckpointKey
 from pretrain_jobs.errors import DataError
 
 FORMAT_VERSION = 1
+
+M = TypeVar("M", bound="RankManifest")
 
 
 class StoredFile(ApiModel):
@@ -46,12 +49,27 @@ class RankManifest(ApiModel):
         return next((file for file in self.files if file.name == name), None)
 
 
-class Commit(ApiModel):
-    """The content of COMMIT. `root_hash` covers every file of every rank.
+class Origin(ApiModel):
+    """What COMMIT says of the run beside the manifests.
 
-    `lineage` names the run that the state belongs to: data, model and hyperparameters, but not
-    the number of ranks.
+    `lineage` names the run that the state belongs to: data, model and hyperparameters, but not the
+    number of ranks.
     """
+
+    lineage: str
+    world_size: int
+    zero_stage: int
+    versions: dict[str, str]
+
+
+class FirstManifest(RankManifest):
+    """Rank 0's manifest as it is stored: with it a later attempt can commit in its place."""
+
+    origin: Origin
+
+
+class Commit(ApiModel):
+    """The content of COMMIT. `root_hash` covers every file of every rank; see Origin."""
 
     format_version: int = FORMAT_VERSION
     step: int
@@ -94,6 +112,24 @@ class Abandonment(ApiModel):
     time: AwareDatetime
 
 
+def commit_of(
+    key: CheckpointKey, origin: Origin, ranks: Sequence[RankManifest], time: datetime
+) -> Commit:
+    """The commit of a checkpoint whose ranks have all stored their manifests; by rank."""
+    return Commit(
+        step=key.step,
+        generation=key.generation,
+        attempt=key.attempt,
+        lineage=origin.lineage,
+        world_size=origin.world_size,
+        zero_stage=origin.zero_stage,
+        versions=origin.versions,
+        time=time,
+        ranks=tuple(ranks),
+        root_hash=root_hash(ranks),
+    )
+
+
 def root_hash(ranks: Sequence[RankManifest]) -> str:
     """SHA-256 in hex over the canonical JSON of all ranks' files."""
     files = [
@@ -128,10 +164,20 @@ def decode_abandonment(data: bytes) -> Abandonment | None:
         return None
 
 
+def decode_first_manifest(data: bytes, key: CheckpointKey) -> tuple[Origin, RankManifest]:
+    """Read rank 0's manifest apart from what it says of the run; raises as for any rank."""
+    first = _decode_manifest(FirstManifest, data, key, 0)
+    return first.origin, RankManifest(**first.model_dump(exclude={"origin"}))
+
+
 def decode_rank_manifest(data: bytes, key: CheckpointKey, rank: int) -> RankManifest:
     """Read a rank's manifest; DataError when it is damaged or of another rank or checkpoint."""
+    return _decode_manifest(RankManifest, data, key, rank)
+
+
+def _decode_manifest(kind: type[M], data: bytes, key: CheckpointKey, rank: int) -> M:
     try:
-        manifest = RankManifest.model_validate_json(data)
+        manifest = kind.model_validate_json(data)
     except ValidationError as error:
         raise DataError(f"the manifest of rank {rank} is damaged: {_first(error)}") from error
     if manifest.rank != rank or not _belongs(manifest, key):

@@ -16,6 +16,7 @@ from pretrain_jobs.checkpoint.archive import Archive
 from pretrain_jobs.checkpoint.finite import FloatExtent
 from pretrain_jobs.checkpoint.generations import Generation
 from pretrain_jobs.checkpoint.layout import CheckpointKey
+from pretrain_jobs.checkpoint.manifest import Origin
 from pretrain_jobs.errors import StageError
 
 
@@ -50,6 +51,16 @@ class Commission:
     patience_seconds: float
     superseded: tuple[CheckpointKey, ...] = ()
     companions: tuple[Companion, ...] = ()
+
+    @property
+    def origin(self) -> Origin:
+        """What the commit will say of the run."""
+        return Origin(
+            lineage=self.lineage.fingerprint,
+            world_size=self.world_size,
+            zero_stage=self.lineage.zero_stage,
+            versions=dict(self.lineage.versions),
+        )
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.files import write_file
 from pretrain_jobs.checkpoint.finite import all_finite
 from pretrain_jobs.checkpoint.generations import require_newest
-from pretrain_jobs.checkpoint.manifest import RankManifest, encode
+from pretrain_jobs.checkpoint.manifest import FirstManifest, RankManifest, encode
 from pretrain_jobs.checkpoint.orders import (
     Commission,
     Companion,
@@ -103,7 +103,7 @@ class RankWriter:
             attempt=key.attempt,
             files=tuple(files),
         )
-        self.store.write(key.rank_manifest(rank), encode(manifest))
+        self.store.write(key.rank_manifest(rank), encode(_with_origin(manifest, order.commission)))
         reach("after_rank_manifest")
         return manifest
 
@@ -149,3 +149,10 @@ class RankWriter:
         """Arm another failpoint than before; the same one goes on counting."""
         if setting != self._failpoints.setting:
             self._failpoints = Failpoints(setting, rank_process=self.rank_process)
+
+
+def _with_origin(manifest: RankManifest, commission: Commission | None) -> RankManifest:
+    """What is stored for a rank: rank 0's manifest tells what a commit would."""
+    if commission is None:
+        return manifest
+    return FirstManifest(**manifest.model_dump(), origin=commission.origin)

@@ -19,6 +19,7 @@ from pretrain_api.stages import TrainStageConfig
 
 from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
 from pretrain_jobs.checkpoint.committing import status_of
+from pretrain_jobs.checkpoint.completing import complete_newest
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
 from pretrain_jobs.checkpoint.orders import Lineage
@@ -67,6 +68,8 @@ def resume(
     store = open_store(config.storage, config.checkpoint_uri)
     lineage = lineage_of(config)
     generation = _claim(store, ranks, lineage)
+    if ranks.rank == 0:
+        complete_newest(store, generation, lineage=lineage, now=datetime.now(UTC))
     restoration = restore(store, ranks, engine.deepspeed, lineage=lineage, scratch=scratch)
     saver = Saver(
         store=store,

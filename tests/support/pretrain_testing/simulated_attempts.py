@@ -16,6 +16,7 @@ from uuid import UUID
 
 from pretrain_api.spec.lifecycle import CheckpointSpec
 from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
+from pretrain_jobs.checkpoint.completing import complete_newest
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.files import encode_json
 from pretrain_jobs.checkpoint.generations import Generation, claim
@@ -164,6 +165,7 @@ class _Rank:
         if group.rank == 0:
             own = claim(run.store, attempt=own.attempt, lineage=LINEAGE)
             newest = run.newest_commit()
+            complete_newest(run.store, own, lineage=LINEAGE, now=NOW)
         generation = group.broadcast(own)
         scratch = run.directory / f"attempt-{self.number}"
         restoration = restore(run.store, group, NoEngine(), lineage=LINEAGE, scratch=scratch)

@@ -6,7 +6,15 @@ import hashlib
 from datetime import UTC, datetime
 
 from pretrain_jobs.checkpoint.layout import CheckpointKey
-from pretrain_jobs.checkpoint.manifest import Commit, RankManifest, StoredFile, encode, root_hash
+from pretrain_jobs.checkpoint.manifest import (
+    Commit,
+    FirstManifest,
+    Origin,
+    RankManifest,
+    StoredFile,
+    commit_of,
+    encode,
+)
 from pretrain_jobs.storage import ObjectStore
 
 ATTEMPT = "0" * 32
@@ -23,25 +31,15 @@ def store_checkpoint(
 ) -> Commit:
     """Write the files of every rank, their manifests, and COMMIT unless it is to be missing."""
     key = CheckpointKey(step, generation, ATTEMPT)
-    ranks = tuple(_store_rank(store, key, rank) for rank in range(world_size))
-    commit = Commit(
-        step=step,
-        generation=generation,
-        attempt=ATTEMPT,
-        lineage=lineage,
-        world_size=world_size,
-        zero_stage=1,
-        versions={},
-        time=datetime(2026, 1, 1, tzinfo=UTC),
-        ranks=ranks,
-        root_hash=root_hash(ranks),
-    )
+    origin = Origin(lineage=lineage, world_size=world_size, zero_stage=1, versions={})
+    ranks = [_store_rank(store, key, rank, origin) for rank in range(world_size)]
+    commit = commit_of(key, origin, ranks, datetime(2026, 1, 1, tzinfo=UTC))
     if committed:
         store.write(key.commit, encode(commit))
     return commit
 
 
-def _store_rank(store: ObjectStore, key: CheckpointKey, rank: int) -> RankManifest:
+def _store_rank(store: ObjectStore, key: CheckpointKey, rank: int, origin: Origin) -> RankManifest:
     contents = {
         "rank.json": f'{{"rank": {rank}}}'.encode(),
         f"zero_pp_rank_{rank}_mp_rank_00_optim_states.pt": bytes([rank]) * 1000,
@@ -58,5 +56,6 @@ def _store_rank(store: ObjectStore, key: CheckpointKey, rank: int) -> RankManife
             for name, data in contents.items()
         ),
     )
-    store.write(key.rank_manifest(rank), encode(manifest))
+    stored = FirstManifest(**manifest.model_dump(), origin=origin) if rank == 0 else manifest
+    store.write(key.rank_manifest(rank), encode(stored))
     return manifest

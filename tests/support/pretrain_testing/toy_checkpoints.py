@@ -16,6 +16,7 @@ from pretrain_api.spec.lifecycle import CheckpointSpec
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_jobs.checkpoint import snapshot
 from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
+from pretrain_jobs.checkpoint.completing import complete_newest
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
 from pretrain_jobs.checkpoint.orders import Lineage
@@ -129,6 +130,7 @@ def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
     own = Generation(0, uuid4().hex)
     if ranks.rank == 0:
         own = claim(store, attempt=own.attempt, lineage=settings.lineage)
+        complete_newest(store, own, lineage=settings.lineage, now=NOW)
     generation = ranks.broadcast(own)
     scratch = settings.root / f"scratch-{generation.number}"
     restoration = restore(store, ranks, engine, lineage=settings.lineage, scratch=scratch)
@@ -218,14 +220,15 @@ def fill_the_disk_once(ranks: Ranks, settings: ToySettings) -> dict[str, Any]:
         writer.rlimit(psutil.RLIMIT_FSIZE, (SIZE, limits[1]))
     failure = run.save()
     writer.rlimit(psutil.RLIMIT_FSIZE, limits)
-    left = [path.name for path in settings.root.rglob("*") if path.name.startswith(".pretrain-tmp")]
     ranks.gather(None)
     run.train([3])
+    later = run.save()  # by then the writers have deleted what the failed save left
+    names = [path.name for path in settings.root.rglob("*")]
     return {
         "failure": failure,
         "failures": run.keeper.saver.failures,
-        "left": left,
-        "later": run.save(),
+        "left": [name for name in names if name.startswith(".pretrain-tmp")],
+        "later": later,
         "committed": [info.key for info in settings.store.list("step-000000002")],
     }
 
