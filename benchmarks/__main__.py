@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 REPORT = Path("build/bench.json")
-BENCHMARKS = ("preprocess", "masking", "training", "checkpoint", "operator")
+BENCHMARKS = ("preprocess", "masking", "training", "checkpoint", "operator", "recovery")
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ TARGETS = {
     ("operator", "cpu_ms_per_job_and_stage"): Target("at most 20", lambda value: value <= 20),
     ("operator", "peak_rss_mb"): Target("under 200", lambda value: value < 200),
     ("operator", "requests_per_job_and_stage"): Target("at most 8", lambda value: value <= 8),
+    ("recovery", "seconds_beyond_start_and_load"): Target("at most 60", lambda value: value <= 60),
 }
 
 
@@ -84,6 +85,10 @@ def _measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
             from benchmarks.checkpoint import measure_checkpoint
 
             return measure_checkpoint()
+        case "recovery":
+            from benchmarks.recovery import measure_recovery
+
+            return measure_recovery()
         case _:
             from benchmarks.operator_load import measure_operator
 

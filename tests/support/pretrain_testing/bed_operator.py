@@ -100,8 +100,11 @@ class BedOperator:
 
 
 def let_pass(seconds: float) -> None:
-    """Let time pass, where how long something lasts is what a test is about."""
-    time.sleep(seconds)
+    """Let time pass, where how long something lasts at least is what a test is about.
+
+    None, where what was done meanwhile has taken all of it.
+    """
+    time.sleep(max(0.0, seconds))
 
 
 def _wait_for(what: str, probe: Callable[[], T | None]) -> T:

@@ -27,7 +27,7 @@ from pretrain_testing.cluster_jobs import (
 from pretrain_testing.cluster_storage import Prefix
 from pretrain_testing.small_jobs import training_job
 
-BRISK, SLOW = 0.3, 0.01
+BRISK, SLOW = 0.6, 0.01
 """Cores of a worker until its attempt's first commit, and afterwards."""
 
 GRACE_SECONDS = 30

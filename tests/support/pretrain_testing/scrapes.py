@@ -64,10 +64,10 @@ def get(port: int, path: str, *, host: str = "127.0.0.1", accept: str = "") -> t
             return error.code, error.read()
 
 
-def scrape(port: int, *, open_metrics: bool = False) -> Scrape | None:
+def scrape(port: int, *, host: str = "127.0.0.1", open_metrics: bool = False) -> Scrape | None:
     """What /metrics tells now; None while nobody listens."""
     with suppress(urllib.error.URLError, ConnectionError):
-        status, body = get(port, "/metrics", accept=OPEN_METRICS if open_metrics else "")
+        status, body = get(port, "/metrics", host=host, accept=OPEN_METRICS if open_metrics else "")
         assert status == 200, body
         parse = parse_open if open_metrics else parse_text
         return Scrape(body.decode(), tuple(parse(body.decode())))
