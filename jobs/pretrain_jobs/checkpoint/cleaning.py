@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 
 from pretrain_api.spec.lifecycle import CheckpointSpec
 
-from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.failpoints import Failpoint, Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, newest
 from pretrain_jobs.checkpoint.layout import STEPS, CheckpointKey, Listed, group_keys
 from pretrain_jobs.checkpoint.manifest import Abandonment, decode_abandonment, encode
@@ -104,6 +104,7 @@ def sweep_abandoned(
         if listed.key.generation < generation.number:
             _sweep_checkpoint(store, listed, generation.number, failpoints, now)
     _sweep(store, STEPS, older_than_seconds=SWEEP_AGE_SECONDS)
+    failpoints.reach("after_sweep")
 
 
 def _sweep_checkpoint(
@@ -121,8 +122,9 @@ def _sweep_checkpoint(
         mark = _mark_of(store, listed, generation, now)
         if mark is None:
             return
+        failpoints.reach("after_mark")
         _sweep(store, listed.key.prefix, older_than_seconds=0.0)
-        _delete(store, listed.files, failpoints)
+        _delete(store, listed.files, failpoints, "during_sweep")
         if (now - mark.time).total_seconds() > SWEEP_AGE_SECONDS:
             store.delete(listed.key.commit)
     except StageError as error:
@@ -133,10 +135,15 @@ def _listed(store: ObjectStore, key: CheckpointKey) -> Listed:
     return Listed(key, tuple(info.key for info in store.list(key.prefix)))
 
 
-def _delete(store: ObjectStore, names: Iterable[str], failpoints: Failpoints) -> None:
+def _delete(
+    store: ObjectStore,
+    names: Iterable[str],
+    failpoints: Failpoints,
+    point: Failpoint = "during_retention",
+) -> None:
     for name in names:
         store.delete(name)
-        failpoints.reach("during_retention")
+        failpoints.reach(point)
 
 
 def _mark_of(

@@ -18,6 +18,15 @@ from pretrain_jobs.errors import UserError
 FAILPOINT_ENV = "PRETRAIN_FAILPOINT"
 
 Failpoint = Literal[
+    "after_claim",
+    "after_completion",
+    "after_listing",
+    "during_download",
+    "after_verification",
+    "after_loading",
+    "after_mark",
+    "during_sweep",
+    "after_sweep",
     "before_snapshot",
     "after_snapshot",
     "after_copy",
@@ -41,6 +50,15 @@ FAILPOINTS: tuple[Failpoint, ...] = get_args(Failpoint)
 
 IN_TRAINING: frozenset[Failpoint] = frozenset(
     {
+        "after_claim",
+        "after_completion",
+        "after_listing",
+        "during_download",
+        "after_verification",
+        "after_loading",
+        "after_mark",
+        "during_sweep",
+        "after_sweep",
         "before_snapshot",
         "after_snapshot",
         "after_copy",
@@ -79,6 +97,10 @@ class Failpoints:
         if self._rank_process is not None and self._verb == "kill":
             os.kill(self._rank_process, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+UNARMED = Failpoints()
+"""Those of a process that no test wants dead."""
 
 
 def _parse(setting: str) -> tuple[str, str, int]:

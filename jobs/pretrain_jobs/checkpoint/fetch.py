@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pretrain_jobs.checkpoint.checking import Owned, download_and_check
+from pretrain_jobs.checkpoint.failpoints import UNARMED, Failpoints
 from pretrain_jobs.checkpoint.group import Group
 from pretrain_jobs.checkpoint.layout import CheckpointKey, rank_directory
 from pretrain_jobs.storage import ObjectStore
@@ -80,7 +81,13 @@ def assign(wanted: Sequence[Owned], members: Sequence[int]) -> dict[int, list[Ow
 
 
 def fetch(
-    store: ObjectStore, group: Group, key: CheckpointKey, node: Node, files: Sequence[Owned]
+    store: ObjectStore,
+    group: Group,
+    key: CheckpointKey,
+    node: Node,
+    files: Sequence[Owned],
+    *,
+    failpoints: Failpoints = UNARMED,
 ) -> list[str]:
     """Download this rank's share; by rank, what is wrong with a file, or nothing. A collective.
 
@@ -88,19 +95,17 @@ def fetch(
     time-out, and a rank that is lost meanwhile is noticed. The storage's errors are raised.
     """
     received: list[int] = []
+
+    def download(owned: Owned) -> str:
+        owner, file = owned
+        path = node.path(owner, file.name)
+        doubt = download_and_check(store, key, owned, path, progress=received.append)
+        failpoints.reach("during_download")
+        return doubt
+
     with ThreadPoolExecutor(DOWNLOADS, thread_name_prefix="restore") as pool:
         try:
-            futures = [
-                pool.submit(
-                    download_and_check,
-                    store,
-                    key,
-                    owned,
-                    node.path(owned[0], owned[1].name),
-                    progress=received.append,
-                )
-                for owned in files
-            ]
+            futures = [pool.submit(download, owned) for owned in files]
             while True:
                 _, pending = wait(futures, ROUND_SECONDS, FIRST_EXCEPTION)
                 doubt = _first_doubt(futures)

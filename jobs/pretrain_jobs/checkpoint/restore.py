@@ -17,6 +17,7 @@ from typing import Any
 
 from pretrain_jobs.checkpoint import reshard, snapshot
 from pretrain_jobs.checkpoint.checking import Owned
+from pretrain_jobs.checkpoint.failpoints import UNARMED, Failpoints
 from pretrain_jobs.checkpoint.fetch import Node, assign, fetch, find_node
 from pretrain_jobs.checkpoint.files import read_json
 from pretrain_jobs.checkpoint.group import Group
@@ -65,7 +66,13 @@ class _Gone(Exception):  # noqa: N818 - it is caught where it is raised for
 
 
 def restore(
-    store: ObjectStore, group: Group, engine: Any, *, lineage: str, scratch: Path
+    store: ObjectStore,
+    group: Group,
+    engine: Any,
+    *,
+    lineage: str,
+    scratch: Path,
+    failpoints: Failpoints = UNARMED,
 ) -> Restoration:
     """Load the newest sound checkpoint of this lineage into a fresh engine. A collective.
 
@@ -77,14 +84,19 @@ def restore(
     while True:
         first = group.rank == 0
         survey = group.gather(survey_store(store, lineage=lineage) if first else Survey())[0]
+        failpoints.reach("after_listing")
         try:
-            chosen, reasons = _choose(store, group, engine, node, survey)
+            chosen, reasons = _choose(store, group, engine, node, survey, failpoints=failpoints)
             break
         except _Gone:
             _log.info("a checkpoint was deleted while it was read; looking again")
     if chosen is None and reasons:
         raise CheckpointUnusableError(_nothing_sound(store, reasons))
-    restored = _load(engine, chosen, group, node.place(chosen.key)) if chosen else None
+    failpoints.reach("after_verification")
+    restored = None
+    if chosen is not None:
+        restored = _load(engine, chosen, group, node.place(chosen.key))
+        failpoints.reach("after_loading")
     return Restoration(
         restored=restored,
         commits=frozenset({commit.key for commit in survey.candidates} | set(reasons)),
@@ -94,7 +106,13 @@ def restore(
 
 
 def _choose(
-    store: ObjectStore, group: Group, engine: Any, node: Node, survey: Survey
+    store: ObjectStore,
+    group: Group,
+    engine: Any,
+    node: Node,
+    survey: Survey,
+    *,
+    failpoints: Failpoints,
 ) -> tuple[Commit | None, dict[CheckpointKey, str]]:
     """The newest sound candidate, its files fetched, and what speaks against newer ones.
 
@@ -103,7 +121,9 @@ def _choose(
     reasons = dict(survey.damaged)
     for commit in survey.candidates:
         place = node.place(commit.key)
-        reason = _doubt(store, group, place, commit, _groups(engine, commit, group.world_size))
+        owned = _share(commit, group, place, _groups(engine, commit, group.world_size))
+        doubts = fetch(store, group, commit.key, place, owned, failpoints=failpoints)
+        reason = next((f"rank {rank}: {text}" for rank, text in enumerate(doubts) if text), "")
         if not reason:
             return commit, reasons
         is_there = group.gather(group.rank > 0 or store.exists(commit.key.commit))[0]
@@ -143,15 +163,14 @@ def _groups(engine: Any, commit: Commit, world_size: int) -> Groups:
     return snapshot.parameter_groups(engine)
 
 
-def _doubt(store: ObjectStore, group: Group, node: Node, commit: Commit, groups: Groups) -> str:
-    """Fetch the node's files; the first rank's reason against the checkpoint, or nothing."""
+def _share(commit: Commit, group: Group, node: Node, groups: Groups) -> list[Owned]:
+    """Those of the node's files that this rank is to fetch."""
     wanted = dict.fromkeys(
         owned
         for rank in node.members
         for owned in needed_files(commit, rank, group.world_size, groups)
     )
-    reasons = fetch(store, group, commit.key, node, assign(list(wanted), node.members)[group.rank])
-    return next((f"rank {rank}: {text}" for rank, text in enumerate(reasons) if text), "")
+    return assign(list(wanted), node.members)[group.rank]
 
 
 def _load(engine: Any, commit: Commit, group: Group, node: Node) -> Restored:

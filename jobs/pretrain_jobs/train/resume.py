@@ -68,9 +68,13 @@ def resume(
     store = open_store(config.storage, config.checkpoint_uri)
     lineage = lineage_of(config)
     generation = _claim(store, ranks, lineage)
+    failpoints.reach("after_claim")
     if ranks.rank == 0:
         complete_newest(store, generation, lineage=lineage, now=datetime.now(UTC))
-    restoration = restore(store, ranks, engine.deepspeed, lineage=lineage, scratch=scratch)
+        failpoints.reach("after_completion")
+    restoration = restore(
+        store, ranks, engine.deepspeed, lineage=lineage, scratch=scratch, failpoints=failpoints
+    )
     saver = Saver(
         store=store,
         group=ranks,

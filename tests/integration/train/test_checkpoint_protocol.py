@@ -25,6 +25,17 @@ EVERY_RANK = (
     "during_rank_upload",
     "after_rank_upload",
 )
+STARTING = (
+    "after_claim",
+    "after_completion",
+    "after_listing",
+    "during_download",
+    "after_verification",
+    "after_loading",
+    "after_mark",
+    "during_sweep",
+    "after_sweep",
+)
 COMMITTED = ("after_commit", "after_latest", "during_retention", "after_retention")
 COORDINATOR = ("after_rank_manifest", "before_commit", *COMMITTED)
 SETTLED = ("before_settling", "after_settling")
@@ -74,6 +85,25 @@ def test_after_a_kill_at_any_point_the_next_attempt_goes_on_as_if_nothing_had_be
     leftovers = [path for path in (tmp_path / "store").rglob("*/000001-*") if path.is_dir()]
     assert all((path / "COMMIT").exists() for path in leftovers)
     assert committed_steps(settings)[-1] == 3
+
+
+def test_attempts_that_are_killed_anywhere_in_their_start_take_nothing_from_the_next(
+    tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    settings = ToySettings(tmp_path, keep_last=1)
+    run_ranks(toy.die_in_second_save, 2, settings, "after_rank_upload", 0)
+
+    for number, point in enumerate(STARTING):
+        victim = 0 if point.endswith(("completion", "mark", "sweep")) else number % 2
+        killed = run_ranks(toy.die_in_start, 2, settings, point, victim)
+        assert killed[victim].signal == signal.SIGKILL
+        assert killed[1 - victim].cause == "Infrastructure"
+        assert committed_steps(settings) == [1]
+
+    states = values_of(run_ranks(toy.save_each, 2, settings, [2, 3]))
+    assert [{**state, "warnings": []} for state in states] == undisturbed
+    left = [info.key for info in settings.store.list("step-000000002/000001-")]
+    assert [key.rpartition("/")[2] for key in left] == ["COMMIT"]
 
 
 def test_all_of_it_holds_on_an_s3_server_that_ignores_conditional_writes(

@@ -121,19 +121,24 @@ class ToySettings:
         return open_store(self.storage_spec)
 
 
-def start(ranks: Ranks, settings: ToySettings) -> ToyRun:
+def start(ranks: Ranks, settings: ToySettings, failpoints: Failpoints | None = None) -> ToyRun:
     """Claim, restore and make ready, as training does."""
+    failpoints = failpoints or Failpoints()
     os.environ |= settings.environment
     store, engine = settings.store, ToyEngine(ranks.rank)
     torch.manual_seed(ranks.rank)
-    failpoints = Failpoints()
     own = Generation(0, uuid4().hex)
     if ranks.rank == 0:
         own = claim(store, attempt=own.attempt, lineage=settings.lineage)
-        complete_newest(store, own, lineage=settings.lineage, now=NOW)
     generation = ranks.broadcast(own)
+    failpoints.reach("after_claim")
+    if ranks.rank == 0:
+        complete_newest(store, generation, lineage=settings.lineage, now=NOW)
+        failpoints.reach("after_completion")
     scratch = settings.root / f"scratch-{generation.number}"
-    restoration = restore(store, ranks, engine, lineage=settings.lineage, scratch=scratch)
+    restoration = restore(
+        store, ranks, engine, lineage=settings.lineage, scratch=scratch, failpoints=failpoints
+    )
     restored = restoration.restored
     retention = None
     if ranks.rank == 0:
@@ -194,6 +199,12 @@ def save_the_last(ranks: Ranks, settings: ToySettings, step: int) -> None:
 def restore_only(ranks: Ranks, settings: ToySettings) -> dict[str, Any]:
     """Restore; the state that was restored."""
     return state_of(start(ranks, settings))
+
+
+def die_in_start(ranks: Ranks, settings: ToySettings, point: str, victim: int) -> None:
+    """Die at a failpoint of restoring or sweeping."""
+    start(ranks, settings, Failpoints(f"{point}:kill" if ranks.rank == victim else ""))
+    ranks.gather(None)
 
 
 def die_in_second_save(ranks: Ranks, settings: ToySettings, point: str, victim: int) -> None:
