@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -36,6 +36,9 @@ KEEP_LAST = 1
 """The least that a spec may keep, which leaves no other checkpoint to fall back to."""
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SKEWS = (timedelta(), timedelta(hours=1), timedelta(hours=-1))
+"""By how much the clocks of attempts differ, one after the other."""
+
 _NOTHING = Failpoints()
 
 
@@ -158,6 +161,10 @@ class _Rank:
     number: int
     group: SimulatedGroup
 
+    @property
+    def now(self) -> datetime:
+        return NOW + SKEWS[self.number % len(SKEWS)]
+
     def run(self) -> None:
         run, group = self.run_, self.group
         own = Generation(0, UUID(int=self.number).hex)
@@ -174,9 +181,9 @@ class _Rank:
         if group.rank == 0:
             run.starts[self.number] = Start(newest, step)
             retention = _retention(restoration)
-            sweep_abandoned(run.store, generation, _NOTHING, now=NOW)
+            sweep_abandoned(run.store, generation, _NOTHING, now=self.now)
         run.training.add(self.number)
-        writer = RankWriter(run.store, clock=lambda: NOW)
+        writer = RankWriter(run.store, clock=lambda: self.now)
         while step < run.steps:
             step += 1
             self._save(writer, generation, retention, step)
