@@ -61,8 +61,14 @@ bench: setup ## Figures as a table and build/bench.json (ONLY=operator, CORPUS=F
 .PHONY: kill-demo
 kill-demo: setup ## The quickstart job, killed at ten random moments, against one left alone
 	@$(BIN)/pretrainctl samples data quickstart --to build/kill-demo/data
-	@PYTHONPATH=tests/support $(BIN)/python -m pretrain_testing.kills crds/samples/quickstart.yaml \
-		--data build/kill-demo/data --workdir build/kill-demo
+	@PYTHONPATH=tests:tests/support $(BIN)/python -m pretrain_testing.killed_commands \
+		crds/samples/quickstart.yaml --data build/kill-demo/data --workdir build/kill-demo
+
+.PHONY: chaos
+chaos: setup ## 200 random kills against runs left alone (KILLS=N, SEED=N, RUN=N; CLUSTER=1, on the bed too)
+	@PYTHONPATH=tests:tests/support $(BIN)/python -m pretrain_testing.chaos --workdir build/chaos \
+		$(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) $(if $(RUN),--run $(RUN)) \
+		$(if $(CLUSTER),--cluster)
 
 include tests/bed/cluster.mk
 include charts/chart.mk

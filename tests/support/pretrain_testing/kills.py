@@ -1,271 +1,254 @@
-"""Kill a running job at seeded random moments and compare it with one left alone.
+"""What is killed and when: seeded plans of kills for jobs by the command and for bare ranks.
 
-Used by the tests with a small job and by `make kill-demo` with the quickstart. The promise under
-test: the same command finishes the job, the exported weights are byte-identical to those of a
-run left alone, and no sample is repeated or skipped.
+A plan is a function of its random source alone. `killed_commands` and `killed_ranks` carry them
+out, `chaos` does both many times over.
 """
 
 from __future__ import annotations
 
-import argparse
-import itertools
-import os
 import random
-import shutil
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import product
 from typing import Literal
 
-import psutil
-import yaml
+from pretrain_jobs.checkpoint.failpoints import FAILPOINTS, IN_TRAINING, Failpoint
 
-from pretrain_testing.ledgers import NewestStep, read_ledger
+Victim = Literal[
+    "one rank", "its writer", "all ranks", "the launcher", "the whole tree", "the command"
+]
+Moment = Literal["preprocessing", "training", "a save", "evaluation"] | Failpoint
 
-Victim = Literal["one worker", "all workers", "the whole tree", "the command", "the launcher"]
-Moment = Literal["preprocessing", "training", "a save", "evaluation"]
-KILLS = 10
-IN_TRAINING: tuple[Victim, ...] = (
-    "one worker",
-    "all workers",
+RESTORING: tuple[Failpoint, ...] = (
+    "after_claim",
+    "after_completion",
+    "after_listing",
+    "after_verification",
+)
+"""Points that each start comes by."""
+
+LOADING: tuple[Failpoint, ...] = ("during_download", "after_loading")
+"""Those that need a checkpoint to resume from."""
+
+SWEEPING: tuple[Failpoint, ...] = ("after_mark", "during_sweep")
+"""Those that need files that an attempt before has left without a commit."""
+
+STARTING: frozenset[Moment] = frozenset((*RESTORING, *LOADING, *SWEEPING, "after_sweep"))
+COMMITTED: frozenset[Moment] = frozenset(
+    {
+        "after_commit",
+        "after_latest",
+        "during_retention",
+        "after_retention",
+        "before_settling",
+        "after_settling",
+    }
+)
+LEAVING_FILES: frozenset[Moment] = frozenset(
+    {
+        "during_rank_upload",
+        "after_rank_upload",
+        "while_waiting_for_ranks",
+    }
+)
+"""Points at which some rank's manifest is never written, so that nobody can commit."""
+
+OF_RANK_0: frozenset[Moment] = frozenset(
+    {
+        *SWEEPING,
+        "after_completion",
+        "after_sweep",
+        "while_waiting_for_ranks",
+        "before_commit",
+        "after_commit",
+        "after_latest",
+        "during_retention",
+        "after_retention",
+        "before_model_manifest",
+    }
+)
+"""Points that no other rank comes by."""
+
+INSIDE: tuple[Moment, ...] = ("training", *FAILPOINTS)
+"""Moments at which ranks die by themselves, exactly there."""
+
+OUTSIDE: tuple[Victim, ...] = ("the whole tree", "the command")
+OF_COMMANDS: tuple[Victim, ...] = (
+    "one rank",
+    "all ranks",
     "the whole tree",
     "the launcher",
     "the command",
 )
-OUTSIDE: tuple[Victim, ...] = ("the whole tree", "the command")
-POLL_SECONDS = 0.02
-RUN_LIMIT = 12
-"""Starts of the command that may be needed after the last kill; one is enough if all is well."""
+SAVES_EACH = 2
+"""By so many saves an attempt of bare ranks gets further at most, for each of its kills."""
 
 
 @dataclass(frozen=True)
 class Kill:
-    """Send SIGKILL to `victim` at `moment`, once so many of its steps are done.
+    """Send SIGKILL to `victim` at `moment`.
 
-    Steps of training for its two moments, finished runs of fine-tuning for the evaluation.
+    From outside once `step` steps of training, or runs of fine-tuning, are done. From inside in
+    save number `save` of the attempt, or in the step after the one before, on `rank`.
     """
 
     moment: Moment
     victim: Victim
     step: int = 0
+    rank: int = 0
+    save: int = 0
+
+    @property
+    def ends_the_attempt(self) -> bool:
+        """Whether training must start again after it."""
+        return self.victim != "its writer"
+
+    def __str__(self) -> str:
+        return f"{self.victim}, {self.moment}"
 
 
 @dataclass(frozen=True)
-class Workdir:
-    """Where one run of the job keeps its files."""
+class Done:
+    """A kill that was carried out, and the step that the next attempt resumed from, if any."""
 
-    path: Path
-
-    @property
-    def ledger(self) -> Path:
-        return self.path.parent / f"{self.path.name}-ledger"
-
-    @property
-    def storage(self) -> Path:
-        return self.path / "storage"
-
-    @property
-    def weights(self) -> Path:
-        return self.path / "export" / "model.safetensors"
+    kill: Kill
+    resumed: int | None = None
 
 
-def seeded_kills(*, seed: int, max_steps: int, in_training: int) -> list[Kill]:
-    """Ten kills over all stages; two of those `in_training` hit a save, its steps ascend.
+Attempt = tuple[Kill, ...]
+"""Kills of one attempt of bare ranks in their order; only the last may end it."""
 
-    All lie in the first three quarters of training, so that several saves are left for the last.
+
+def seeded_kills(
+    source: random.Random, *, max_steps: int, before: int, in_training: int, after: int
+) -> list[Kill]:
+    """Kills from outside: before and after training, and in it, two of these in a save.
+
+    The steps ascend, and lie in the first three quarters of training, so that several saves are
+    left for the last.
     """
-    random_source = random.Random(seed)
-    steps = sorted(random_source.sample(range(2, max_steps * 3 // 4), in_training - 1))
+    steps = sorted(source.sample(range(2, max_steps * 3 // 4), in_training - 1))
+    victims = source.sample(OF_COMMANDS, len(OF_COMMANDS))
     training = [
-        Kill("training", IN_TRAINING[number % len(IN_TRAINING)], step)
+        Kill("training", victims[number % len(victims)], step)
         for number, step in enumerate(steps[:-1])
     ]
-    training.insert(len(training) // 2, Kill("a save", random_source.choice(IN_TRAINING[:3])))
-    training.append(Kill("a save", "all workers", steps[-1]))
-    before, after = KILLS // 2 - in_training // 2, (KILLS - in_training + 1) // 2
+    training.insert(len(training) // 2, Kill("a save", source.choice(OF_COMMANDS[:3])))
+    training.append(Kill("a save", "all ranks", steps[-1]))
     return [
-        *(Kill("preprocessing", random_source.choice(OUTSIDE)) for _ in range(before)),
+        *(Kill("preprocessing", source.choice(OUTSIDE)) for _ in range(before)),
         *training,
-        *(Kill("evaluation", random_source.choice(OUTSIDE), done) for done in range(after)),
+        *(Kill("evaluation", source.choice(OUTSIDE), done) for done in range(after)),
     ]
 
 
-def with_quick_restarts(manifest: Path, target: Path) -> Path:
-    """Copy the manifest with next to no back-off, and room for kills without progress."""
-    job = yaml.safe_load(manifest.read_text())
-    job["spec"]["failurePolicy"] = {
-        "backoff": {"initialSeconds": 0, "maximumSeconds": 1},
-        "noProgressRestarts": 20,
-    }
-    target.write_text(yaml.safe_dump(job, allow_unicode=True))
-    return target
+def pairs() -> list[tuple[Moment, Victim]]:
+    """Every moment from inside with every victim that it can have."""
+    victims: tuple[Victim, ...] = ("one rank", "its writer", "all ranks")
+    return [
+        (moment, victim)
+        for moment, victim in product(INSIDE, victims)
+        if victim != "its writer" or moment not in IN_TRAINING
+    ]
 
 
-def run_undisturbed(manifest: Path, workdir: Workdir) -> None:
-    """Run the job to its end."""
-    process = _start(manifest, workdir)
-    output = process.communicate()[0]
-    assert process.returncode == 0, f"the undisturbed run failed:\n{output}"
+@dataclass
+class Deck:
+    """Deals out pairs of moment and victim at random, all of them before any comes again."""
+
+    source: random.Random
+    _cards: list[tuple[Moment, Victim]] = field(default_factory=list)
+
+    def deal(self, fits: Callable[[Moment, Victim], bool]) -> tuple[Moment, Victim]:
+        """The next pair that fits; those that do not are kept for later."""
+        while True:
+            for number, card in enumerate(self._cards):
+                if fits(*card):
+                    return self._cards.pop(number)
+            cards = pairs()
+            self._cards += self.source.sample(cards, len(cards))
 
 
-def run_killed(manifest: Path, workdir: Workdir, kills: Sequence[Kill]) -> list[str]:
-    """Run the job and carry out the kills in order; returns what was done, a line each."""
-    pending = list(kills)
-    newest = NewestStep(workdir.ledger)
-    done: list[str] = []
-    for _ in range(len(kills) + RUN_LIMIT):
-        process = _start(manifest, workdir)
-        while pending and _wait_for(pending[0], process, workdir, newest):
-            kill = pending.pop(0)
-            hit = _carry_out(kill, process)
-            done.append(f"{kill.victim} in {kill.moment} at step {newest.look()}: {hit} processes")
-            if kill.victim in ("the whole tree", "the command"):
-                break
-        output = process.communicate()[0]
-        if process.returncode == 0:
-            assert not pending, f"the job ended before these moments came: {pending}"
-            return done
-        assert process.returncode == -signal.SIGKILL, f"the command gave up:\n{output}"
-    raise AssertionError(f"the job did not end; killed: {done}")
+def seeded_attempts(source: random.Random, deck: Deck, *, kills: int) -> list[Attempt]:
+    """Kills from inside for one job of two ranks, each at a moment that its attempt will reach."""
+    return list(_attempts(_dealt(source, deck, kills)))
 
 
-def compare(killed: Workdir, undisturbed: Workdir) -> None:
-    """Assert that both runs exported the same bytes and trained on the same samples."""
-    assert killed.weights.read_bytes() == undisturbed.weights.read_bytes(), "weights differ"
-    assert read_ledger(killed.ledger) == read_ledger(undisturbed.ledger), "ledgers differ"
+def _dealt(source: random.Random, deck: Deck, kills: int) -> Iterator[Kill]:
+    """Kills in their order, as what lies in the store after those before allows."""
+    story = _Story()
+    for left in range(kills, 0, -1):
+        moment, victim = deck.deal(partial(story.allows, last=left == 1))
+        rank = 0 if moment in OF_RANK_0 else source.randrange(2)
+        more = source.randint(1, SAVES_EACH) if story.save == 0 else 1
+        if moment == "during_retention":
+            more = 2
+        save = 0 if moment in STARTING or moment == "before_model_manifest" else story.save + more
+        kill = Kill(moment, victim, rank=rank, save=save)
+        story.tell(kill)
+        yield kill
 
 
-def _start(manifest: Path, workdir: Workdir) -> subprocess.Popen[str]:
-    workdir.ledger.mkdir(parents=True, exist_ok=True)
-    return subprocess.Popen(
-        [sys.executable, "-m", "pretrainctl", "local", manifest, "--workdir", workdir.path],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-        env={**os.environ, "PRETRAIN_LEDGER_DIR": str(workdir.ledger)},
-    )
+@dataclass
+class _Story:
+    """What is certain of a job after some kills; `save` is the attempt's last one with a kill."""
+
+    committed: bool = False
+    leftovers: bool = False
+    save: int = 0
+
+    def allows(self, moment: Moment, _victim: Victim, *, last: bool) -> bool:
+        """Whether the moment is sure to come."""
+        if moment == "before_model_manifest":
+            return last
+        if moment in STARTING and self.save:
+            return False
+        if moment in LOADING:
+            return self.committed
+        return moment not in SWEEPING or self.leftovers
+
+    def tell(self, kill: Kill) -> None:
+        """Go on after a kill."""
+        writers_died = self.save > 0
+        self.committed |= kill.moment in COMMITTED
+        self.committed |= kill.save > 1 and kill.moment != "training" and not writers_died
+        if not kill.ends_the_attempt:
+            self.save = kill.save
+            return
+        self.save = 0
+        if kill.moment not in STARTING:
+            self.leftovers = kill.moment in LEAVING_FILES
+        elif kill.moment in ("during_sweep", "after_sweep"):
+            self.leftovers = False
 
 
-def _wait_for(
-    kill: Kill, process: subprocess.Popen[str], workdir: Workdir, newest: NewestStep
-) -> bool:
-    """Whether the kill's moment came before the command ended."""
-    reached = _condition(kill, process, workdir, newest)
-    while process.poll() is None:
-        if reached():
-            return True
-        time.sleep(POLL_SECONDS)
-    return False
+def _attempts(kills: Iterator[Kill]) -> Iterator[Attempt]:
+    """Kills parted after each that ends its attempt."""
+    attempt: list[Kill] = []
+    for kill in kills:
+        attempt.append(kill)
+        if kill.ends_the_attempt:
+            yield tuple(attempt)
+            attempt = []
+    if attempt:
+        yield tuple(attempt)
 
 
-def _condition(
-    kill: Kill, process: subprocess.Popen[str], workdir: Workdir, newest: NewestStep
-) -> Callable[[], bool]:
-    if kill.moment == "preprocessing":
-        return lambda: bool(_processes(process, "preprocess"))
-    if kill.moment == "evaluation":
-        return lambda: (
-            _finished_runs(workdir) >= kill.step and bool(_processes(process, "evaluate"))
+def table(done: Sequence[Done], failed: Sequence[Done]) -> str:
+    """Moment, victim, count, steps that training resumed from, and result, a line each."""
+    lines = [("moment", "victim", "count", "resumed from step", "result")]
+    for moment, victim in sorted({(one.kill.moment, one.kill.victim) for one in (*done, *failed)}):
+        good, bad = (
+            [one for one in some if (one.kill.moment, one.kill.victim) == (moment, victim)]
+            for some in (done, failed)
         )
-    if kill.moment == "training":
-        return lambda: newest.look() >= kill.step and len(_processes(process, "train-worker")) > 1
-    return lambda: (
-        newest.look() >= kill.step
-        and _save_in_progress(workdir)
-        and bool(_processes(process, "train-worker"))
+        steps = sorted({one.resumed for one in (*good, *bad) if one.resumed is not None})
+        resumed = " ".join(map(str, steps)) or "went on"
+        result = f"{len(bad)} in runs that failed" if bad else "as if left alone"
+        lines.append((moment, victim, str(len(good) + len(bad)), resumed, result))
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
     )
-
-
-def _save_in_progress(workdir: Workdir) -> bool:
-    """Whether the newest step's directory has files and no COMMIT."""
-    steps = sorted(workdir.storage.glob("checkpoints/*/step-*"))
-    return bool(steps) and not any(steps[-1].rglob("COMMIT"))
-
-
-def _finished_runs(workdir: Workdir) -> int:
-    """Runs of fine-tuning that the evaluation has stored."""
-    return len(list(workdir.storage.glob("evaluations/*/runs/*.json")))
-
-
-def _processes(process: subprocess.Popen[str], stage: str) -> list[psutil.Process]:
-    """The command's descendants that run `python -m pretrain_jobs <stage>`, not torchrun."""
-    return [child for child in _descendants(process) if _runs(child, stage)]
-
-
-def _runs(process: psutil.Process, stage: str) -> bool:
-    try:
-        words = process.cmdline()
-    except psutil.Error:
-        return False
-    pairs = itertools.pairwise(words)
-    return ("pretrain_jobs", stage) in pairs and not any("torch.distributed" in w for w in words)
-
-
-def _descendants(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    try:
-        return psutil.Process(process.pid).children(recursive=True)
-    except psutil.Error:
-        return []
-
-
-def _carry_out(kill: Kill, process: subprocess.Popen[str]) -> int:
-    """Kill at once; returns how many processes were hit."""
-    targets = _targets(kill.victim, process)
-    for target in targets:
-        try:
-            os.kill(target, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    return len(targets)
-
-
-def _targets(victim: Victim, process: subprocess.Popen[str]) -> list[int]:
-    if victim == "the command":
-        return [process.pid]
-    if victim == "the whole tree":
-        return [process.pid, *(child.pid for child in _descendants(process))]
-    if victim == "the launcher":
-        return [child.pid for child in _processes(process, "train")][:1]
-    workers = [child.pid for child in _processes(process, "train-worker")]
-    return workers[:1] if victim == "one worker" else workers
-
-
-def main() -> None:
-    """Run a sample twice, once killed ten times, and print what was done and found."""
-    options = _parse()
-    folder = options.workdir.resolve()
-    runs = [Workdir(folder / name) for name in ("undisturbed", "killed")]
-    for run in runs:
-        shutil.rmtree(run.path, ignore_errors=True)
-        shutil.rmtree(run.ledger, ignore_errors=True)
-        shutil.copytree(options.data, run.storage)
-    manifest = with_quick_restarts(options.manifest, folder / "job.yaml")
-    max_steps = yaml.safe_load(manifest.read_text())["spec"]["training"]["maxSteps"]
-    kills = seeded_kills(seed=options.seed, max_steps=max_steps, in_training=8)
-    print("running the job undisturbed ...", flush=True)
-    run_undisturbed(manifest, runs[0])
-    print("running it again, killed ten times ...", flush=True)
-    for line in run_killed(manifest, runs[1], kills):
-        print(f"  killed {line}")
-    compare(runs[1], runs[0])
-    steps = len({step for step, _ in read_ledger(runs[1].ledger)})
-    print(f"weights byte-identical; {steps} steps, no sample repeated or skipped")
-
-
-def _parse() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("manifest", type=Path)
-    parser.add_argument("--data", type=Path, required=True, help="storage with the corpus in it")
-    parser.add_argument("--workdir", type=Path, required=True)
-    parser.add_argument("--seed", type=int, default=1)
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    main()

@@ -39,6 +39,16 @@ def global_batches(directory: Path) -> dict[int, list[int]]:
     return batches
 
 
+def begun_after(directory: Path) -> dict[int, int]:
+    """By generation, the step after which it went on; of those alone that made a step."""
+    begun: dict[int, int] = {}
+    for path in directory.glob("*.jsonl"):
+        generation = int(path.name.split("-")[1])
+        for step, _, _ in _entries(_whole_lines(path.read_bytes())):
+            begun[generation] = min(step - 1, begun.get(generation, step))
+    return begun
+
+
 @dataclass
 class NewestStep:
     """The newest step that any rank has finished; reads only what was written since last time."""

@@ -162,12 +162,17 @@ def _start_worker(
 
 def _work(environment: dict[str, str], config: Path, output: Path, file_bytes: int) -> None:
     os.environ |= environment
-    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    for standard in (1, 2):
-        os.dup2(descriptor, standard)
+    write_output_to(output)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, hard))
     sys.exit(main(["train-worker", "--config", str(config)]))
+
+
+def write_output_to(path: Path) -> None:
+    """Have this process, and those that it starts, write what they say into a file."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    for standard in (1, 2):
+        os.dup2(descriptor, standard)
 
 
 def _ending(worker: ForkServerProcess, node: Node, rank: int) -> Ending:
