@@ -104,6 +104,16 @@ def on(method: str, fault: Fault, *, query: str = "") -> Fault:
     return chosen
 
 
+def first_of(*faults: Fault) -> Fault:
+    """The first of some faults that does not let a request pass."""
+
+    def chosen(request: Request, forward: Forward) -> Answer | None:
+        answers = (fault(request, forward) for fault in faults)
+        return next((answer for answer in answers if answer is not None), None)
+
+    return chosen
+
+
 def lose_answer(request: Request, forward: Forward) -> Answer:
     """Let the server do its work, then break the connection instead of answering."""
     forward(request)

@@ -56,7 +56,10 @@ class Ending:
 
 @dataclass(frozen=True)
 class Bed:
-    """One job in a directory: config fields that tests vary, and its runs."""
+    """One job in a directory: config fields that tests vary, and its runs.
+
+    Its storage is a directory, or an S3 server's, whose files then lie in `files`.
+    """
 
     root: Path
     name: str = "run"
@@ -69,6 +72,8 @@ class Bed:
     rendezvous_seconds: int = 120
     hang_seconds: int = 1800
     environment: dict[str, str] = field(default_factory=dict)
+    storage: StorageSpec | None = None
+    files: Path | None = None
 
     def variant(self, name: str, **changes: Any) -> Bed:
         """The same with other fields, in a place of its own under the same dataset."""
@@ -79,12 +84,16 @@ class Bed:
         return self.root / self.name
 
     @property
+    def stored(self) -> Path:
+        return self.files or self.directory / "storage"
+
+    @property
     def model_directory(self) -> Path:
-        return self.directory / "storage" / "model"
+        return self.stored / "model"
 
     @property
     def checkpoints(self) -> Path:
-        return self.directory / "storage" / "checkpoints"
+        return self.stored / "checkpoints"
 
     @property
     def ledger(self) -> Path:
@@ -122,16 +131,16 @@ class Bed:
         if not (self.root / "dataset").exists():
             make_dataset(self.root / "dataset")
         masked = self.architecture == "bert"
-        storage = f"file://{self.directory}/storage"
+        storage = self.storage or StorageSpec(uri=f"file://{self.stored}")
         return TrainStageConfig(
             job=JobRef(namespace="default", name=self.name, uid="5a" * 16),
             attempt=attempt,
-            storage=StorageSpec(uri=storage),
+            storage=storage,
             dataset_uri=f"file://{self.root}/dataset",
             dataset_fingerprint=FINGERPRINT,
-            model_uri=f"{storage}/model",
+            model_uri=f"{storage.uri}/model",
             model_fingerprint="fedcba9876543210",
-            checkpoint_uri=f"{storage}/checkpoints",
+            checkpoint_uri=f"{storage.uri}/checkpoints",
             model=ModelSpec(
                 architecture=self.architecture, config=SIZES[self.architecture] | self.model
             ),
