@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AwareDatetime, Field
 
 from pretrain_api.base import ApiModel
+from pretrain_api.timesheet import TimeSheet
 
 TERMINATION_MESSAGE_LIMIT = 4096
 """Bytes that the kubelet keeps of a termination message."""
@@ -94,6 +95,7 @@ class StageResult(ApiModel):
     metrics: dict[str, float] = {}
     step: int | None = None
     checkpoint: CheckpointStatus | None = None
+    time_sheet: TimeSheet | None = None
     warnings: list[str] = []
 
 
@@ -141,3 +143,4 @@ class StageProgress(ApiModel):
     message: str = ""
     training: TrainingStatus | None = None
     checkpoint: CheckpointStatus | None = None
+    time_sheet: TimeSheet | None = None

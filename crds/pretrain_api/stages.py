@@ -19,6 +19,7 @@ from pretrain_api.spec.preprocess import PreprocessSpec
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.spec.training import TrainingSpec
 from pretrain_api.spec.workers import WorkersSpec
+from pretrain_api.timesheet import EarlierAttempts
 
 
 class JobRef(ApiModel):
@@ -90,6 +91,9 @@ class TrainStageConfig(StageConfig):
     rendezvous: RendezvousConfig
     hang_timeout_seconds: int = Field(
         1800, description="Of spec.failurePolicy.hang: the longest time without a step."
+    )
+    earlier: EarlierAttempts | None = Field(
+        None, description="None before the first attempt has told anything."
     )
 
 

@@ -87,12 +87,21 @@ class SuspectNode(ApiModel):
 
 
 class GoodputStatus(ApiModel):
-    """Seconds by category over all attempts, and the useful share."""
+    """Seconds of training by category over all attempts, and the useful share."""
 
     seconds: Annotated[dict[str, float], Field(max_length=32)] = Field(
-        {}, description="Seconds of rank 0 by what they went into."
+        {},
+        description="Seconds by what they went into: rank 0's own, and queued, suspended or lost "
+        "where no process of its was at work. They sum to the time from startTime to time.",
     )
-    ratio: float | None = Field(None, description="Seconds of training over all.")
+    ratio: float | None = Field(
+        None, description="Steps and evaluation over all seconds but the suspended ones."
+    )
+    start_time: AwareDatetime | None = Field(
+        None, description="Since when training runs or waits to run."
+    )
+    time: AwareDatetime | None = Field(None, description="Up to when the seconds are known.")
+    step: int = Field(0, description="The last step that any attempt has made.")
 
 
 class PretrainJobStatus(ApiModel):

@@ -21,6 +21,7 @@ from pretrain_api.reports import (
     StageProgress,
     TrainingStatus,
 )
+from pretrain_api.timesheet import TimeSheet
 
 INTERVAL_SECONDS = 0.5
 """Shortest time between two writes that are not forced."""
@@ -63,6 +64,7 @@ class ProgressReporter:
         message: str | None = None,
         training: TrainingStatus | None = None,
         checkpoint: CheckpointStatus | None = None,
+        time_sheet: TimeSheet | None = None,
         force: bool = False,
     ) -> None:
         """Change what is given, keep the rest; write if forced or if the last write is old."""
@@ -73,6 +75,7 @@ class ProgressReporter:
             "message": message,
             "training": training,
             "checkpoint": checkpoint,
+            "time_sheet": time_sheet,
         }
         changes = {name: value for name, value in given.items() if value is not None}
         with self._lock:

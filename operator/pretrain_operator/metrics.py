@@ -223,6 +223,11 @@ def _goodput(job: PretrainJob, _now: float) -> _Samples:
             yield (category,), seconds
 
 
+def _goodput_ratio(job: PretrainJob, _now: float) -> _Samples:
+    if job.status.goodput is not None and job.status.goodput.ratio is not None:
+        yield (), job.status.goodput.ratio
+
+
 def _step(job: PretrainJob, _now: float) -> _Samples:
     if job.status.training is not None:
         yield (), float(job.status.training.step)
@@ -269,9 +274,16 @@ _JOB_FAMILIES: dict[str, tuple[str, tuple[str, ...], _Told]] = {
     "pretrain_job_restarts_total": ("Restarts of attempts, by cause.", ("cause",), _restarts),
     "pretrain_job_workers": ("Training pods that run, and that should.", ("state",), _workers),
     "pretrain_job_goodput_seconds_total": (
-        "Time of the job over all attempts, by what it went into.",
+        "Time of training over all attempts by what it went into: rank 0's own, and queued, "
+        "suspended, lost where no process of its was at work.",
         ("category",),
         _goodput,
+    ),
+    "pretrain_job_goodput_ratio": (
+        "Share of training's time over all attempts, suspended time left out, that went into "
+        "steps and evaluation.",
+        (),
+        _goodput_ratio,
     ),
     "pretrain_job_step": ("Optimizer steps done, as last polled.", (), _step),
     "pretrain_job_max_steps": ("Optimizer steps of the whole training.", (), _max_steps),

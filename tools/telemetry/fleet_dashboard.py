@@ -19,7 +19,7 @@ _LONGEST_WAIT = Query(f"max({_in_phase('Pending', f'({_CREATED})')})", "pending"
 _PHASES = Query(
     "sum by (phase) (max by (namespace, job, phase) (pretrain_job_status_phase))", "{{phase}}"
 )
-_GOODPUT = Query("bottomk(10, max by (namespace, job) (pretrain_goodput_ratio))")
+_GOODPUT = Query("bottomk(10, max by (namespace, job) (pretrain_job_goodput_ratio))")
 _COMMITTED = "max by (namespace, job) (pretrain_job_last_checkpoint_timestamp_seconds)"
 _AGES = Query(f"topk(10, {_in_phase('Training', f'(time() - {_COMMITTED})')})")
 _RESTARTS = Query("topk(10, sum by (namespace, job) (pretrain_job_restarts_total))")

@@ -111,6 +111,6 @@ _EXAMPLE = {
         "training": {"step": 1, "maxSteps": 2},
         "checkpoint": {"step": 1, "uri": "s3://checkpoint", "sha256": "0", "time": _WHEN},
         "restarts": {"Preempted": 1},
-        "goodput": {"seconds": {"step": 1.0}},
+        "goodput": {"seconds": {"step": 1.0}, "ratio": 1.0},
     },
 }

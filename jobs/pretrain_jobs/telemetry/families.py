@@ -46,20 +46,21 @@ JOB_TIME = Family(
     "pretrain_job_time_seconds_total",
     "counter",
     "seconds",
-    "Time of rank 0 by what it went into; the categories sum to the attempt's wall clock.",
+    "Time of rank 0's pod by what it went into; the categories sum to the attempt's wall clock. "
+    "Steps that a lost attempt had made already are recompute.",
     labels=("category",),
 )
 GOODPUT = Family(
     "pretrain_goodput_ratio",
     "gauge",
     "ratio",
-    "Share of the attempt's time that went into steps and evaluation.",
+    "Share of the attempt's time that went into steps made for the first time, and evaluation.",
 )
 RECOVERY = Family(
     "pretrain_recovery_seconds",
     "gauge",
     "seconds",
-    "Time from the start of rank 0's training to the end of its first step.",
+    "Time from the start of rank 0's pod to the end of its first step.",
 )
 
 STEP_DURATION = Family(

@@ -175,13 +175,17 @@ def _timeless(line: LogLine) -> LogLine:
 
 
 def performance_document(loop: Loop, *, generation: int) -> dict[str, Any]:
-    """performance.json: the wall figures of the attempt that came to the end."""
-    seconds = loop.goodput.seconds
+    """performance.json: wall figures of the attempt that came to the end, and time of all.
+
+    `goodputRatio` is that of all attempts, with waits and pauses between them as badput.
+    """
+    sheet = loop.goodput.sheet
     return {
         "generation": generation,
         "steps": loop.total.steps,
-        "seconds": seconds,
-        "goodputRatio": loop.goodput.ratio,
+        "seconds": loop.goodput.seconds,
+        "allAttempts": sheet.model_dump(mode="json", by_alias=True),
+        "goodputRatio": sheet.ratio,
         "tokensPerSecond": loop.total.tokens_per_second,
         "mfu": loop.total.utilisation(peak=loop.peak, world_size=loop.ranks.world_size),
     }
@@ -210,6 +214,7 @@ def stage_result(
         metrics=_metrics(loop, progress),
         step=progress.step,
         checkpoint=saver.latest,
+        time_sheet=loop.goodput.sheet,
         warnings=[*resumption.warnings, *([failures] if saver.failures else [])],
     )
 
@@ -223,6 +228,5 @@ def _metrics(loop: Loop, progress: Progress) -> dict[str, float]:
         "train/validation_perplexity": validation.get("perplexity"),
         "train/validation_accuracy": validation.get("accuracy"),
         "train/tokens_per_second": loop.total.tokens_per_second.get("real"),
-        "train/goodput_ratio": loop.goodput.ratio,
     }
     return {name: value for name, value in figures.items() if value is not None}

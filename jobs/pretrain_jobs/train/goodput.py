@@ -1,17 +1,35 @@
-"""Where the time of a process goes: every second belongs to one category, and they add up."""
+"""Where the time of a process goes: every second belongs to one category, and they add up.
+
+What earlier attempts have spent is carried along, so that a time sheet tells of the whole training.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Literal, get_args
 
-Category = Literal["init", "restore", "data_wait", "step", "evaluation", "checkpoint_stall", "idle"]
+from pretrain_api.timesheet import EarlierAttempts, TimeSheet, useful
+
+Category = Literal[
+    "init",
+    "restore",
+    "data_wait",
+    "step",
+    "recompute",
+    "evaluation",
+    "checkpoint_stall",
+    "idle",
+]
+"""`recompute` are steps that an attempt which was lost had made already."""
+
 CATEGORIES: tuple[Category, ...] = get_args(Category)
 
-USEFUL: frozenset[Category] = frozenset({"step", "evaluation"})
-"""Categories that training exists for; the rest is badput."""
+STEPS: frozenset[Category] = frozenset({"step", "recompute"})
+"""Categories of an optimizer step that is under way."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +52,25 @@ class Goodput:
     One thread moves it; any thread may read it. `observer` hears of each category that is entered.
     """
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Start at the clock's present reading, in seconds."""
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        since: float | None = None,
+        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Start at a reading of the clock, in seconds, by default the present one.
+
+        `wall` is the time of day, by which time sheets of different processes are joined.
+        """
+        now = clock()
+        start = now if since is None else min(since, now)
         self._clock = clock
+        self._wall = wall
+        self._began = wall() - timedelta(seconds=now - start)
+        self._earlier: Mapping[str, float] = {}
         self.observer: Callable[[Category], None] = _nobody
-        self._books = _Books("init", clock(), dict.fromkeys(CATEGORIES, 0.0))
+        self._books = _Books("init", start, dict.fromkeys(CATEGORIES, 0.0))
 
     def enter(self, category: Category) -> Category:
         """Book the time so far, go on in another category, and return the one that was left."""
@@ -58,16 +90,35 @@ class Goodput:
 
     @property
     def seconds(self) -> dict[Category, float]:
-        """Seconds by category up to now; they sum to the time since the start."""
+        """Seconds of this process by category up to now; they sum to the time since the start."""
         now = self._clock()
         return self._books.seconds(now)
 
     @property
     def ratio(self) -> float:
-        """The useful share of the time up to now, from 0 to 1."""
+        """The useful share of this process's time up to now, from 0 to 1."""
         seconds = self.seconds
         total = sum(seconds.values())
-        return sum(seconds[name] for name in USEFUL) / total if total else 0.0
+        return useful(seconds) / total if total else 0.0
+
+    def go_on_from(self, stored: TimeSheet | None, told: EarlierAttempts | None) -> None:
+        """Take up the time of earlier attempts.
+
+        `stored` lies in the checkpoint, `told` is what the plan last heard. The one that holds
+        more goes on from the other. What neither holds was lost, and stays unbooked.
+        """
+        sheets = [sheet for sheet in (stored, told.time if told else None) if sheet is not None]
+        if sheets:
+            self._earlier = max(sheets, key=lambda sheet: sheet.booked).seconds
+            self._began = min(self._began, *(sheet.began for sheet in sheets))
+
+    @property
+    def sheet(self) -> TimeSheet:
+        """Seconds by category up to now, of this process and of the earlier ones."""
+        spent = Counter[str]()
+        for seconds in (self._earlier, self.seconds):
+            spent.update(seconds)
+        return TimeSheet(began=self._began, at=self._wall(), seconds=dict(spent))
 
 
 def _nobody(_category: Category) -> None:

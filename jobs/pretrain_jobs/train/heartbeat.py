@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pretrain_jobs.train.goodput import CATEGORIES, Category
+from pretrain_jobs.train.goodput import CATEGORIES, STEPS, Category
 
 _RECORD = struct.Struct("<QQB")
 """Changes of category, finished steps, index of the category."""
@@ -38,9 +38,9 @@ class Heartbeat:
         self._beat = Beat()
 
     def enter(self, category: Category) -> None:
-        """Tell that the rank now does this; leaving `step`, but for a save in it, ends a step."""
+        """Tell that the rank now does this; leaving a step, but for a save in it, ends it."""
         before = self._beat
-        ended = before.category == "step" and category != "checkpoint_stall"
+        ended = before.category in STEPS and category != "checkpoint_stall"
         self._beat = Beat(before.changes + 1, before.steps + ended, category)
         _RECORD.pack_into(
             self._map, 0, self._beat.changes, self._beat.steps, CATEGORIES.index(category)

@@ -29,6 +29,7 @@ from pretrain_jobs.train.artifacts import model_is_committed, require_dataset
 from pretrain_jobs.train.memory_kills import kills_by_memory
 from pretrain_jobs.train.node import Node, agent_command, node_number, worker_environment
 from pretrain_jobs.train.outcome import RankEnding, explain, explain_agent
+from pretrain_jobs.train.process_age import STARTED_ENV, started
 from pretrain_jobs.train.rendezvous import master_address, wait_for_master
 from pretrain_jobs.train.watchdog import Watchdog
 
@@ -67,7 +68,7 @@ def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult
     killed_before = kills_by_memory()
     process = subprocess.Popen(
         agent_command(config, node, config_path, launcher_pid=os.getpid()),
-        env=worker_environment(config, node, os.environ),
+        env={**worker_environment(config, node, os.environ), STARTED_ENV: str(started())},
         start_new_session=True,
     )
     watchdog = Watchdog(node.reports, config.hang_timeout_seconds)

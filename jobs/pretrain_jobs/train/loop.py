@@ -25,7 +25,7 @@ from pretrain_jobs.train.figures import (
     training_line,
     training_status,
 )
-from pretrain_jobs.train.goodput import Goodput
+from pretrain_jobs.train.goodput import STEPS, Category, Goodput
 from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.ledger import Ledger
 from pretrain_jobs.train.metrics import Shown, TrainingMetrics
@@ -46,6 +46,7 @@ class Loop:
     """Everything that steps need. `telemetry` is None on all ranks but the first.
 
     `training` has its `max_steps`; `validation` gives this rank's evaluation batches anew.
+    `made_before` is the last step that an earlier attempt has made, and perhaps lost.
     `total` is this attempt's work so far.
     """
 
@@ -63,6 +64,7 @@ class Loop:
     peak: float | None
     metrics: TrainingMetrics
     telemetry: Telemetry | None = None
+    made_before: int = 0
     total: Work = field(default_factory=Work)
 
     def __post_init__(self) -> None:
@@ -86,7 +88,7 @@ class Loop:
             before = self._seconds()
             with self.goodput.during("data_wait"):
                 step = next(steps)
-            with self.goodput.during("step"):
+            with self.goodput.during(self._category(progress)):
                 progress, wishes = self._train(progress, step)
             self.metrics.stepped(self._seconds() - before)
             progress = self._finish(progress, wishes)
@@ -95,6 +97,10 @@ class Loop:
     @property
     def _max_steps(self) -> int:
         return self.training.max_steps or 0
+
+    def _category(self, progress: Progress) -> Category:
+        """What the next step is to those who count useful time."""
+        return "recompute" if progress.step < self.made_before else "step"
 
     def _train(self, progress: Progress, step: Step) -> tuple[Progress, Wishes]:
         """One optimizer step: the new state, with a line in the log where an interval ends."""
@@ -231,7 +237,13 @@ class Loop:
             evaluation=self._newest["validation"],
         )
         latest = self.keeper.saver.latest
-        self.telemetry.show(status, message=doing, checkpoint=latest, force=bool(doing))
+        self.telemetry.show(
+            status,
+            message=doing,
+            checkpoint=latest,
+            time_sheet=self.goodput.sheet,
+            force=bool(doing),
+        )
         self.metrics.show(
             Shown(status, progress, self._newest["validation"], self.total.operations, latest)
         )
@@ -239,7 +251,7 @@ class Loop:
     def _seconds(self) -> float:
         """Seconds that went into steps so far, waiting for their data included."""
         seconds = self.goodput.seconds
-        return seconds["step"] + seconds["data_wait"]
+        return seconds["data_wait"] + sum(seconds[name] for name in STEPS)
 
     def _tell_skipped(self, number: int, outcome: StepOutcome, step: Step) -> None:
         reason = "loss" if not math.isfinite(outcome.loss) else "gradient"

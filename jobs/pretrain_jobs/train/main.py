@@ -36,6 +36,7 @@ from pretrain_jobs.train.lifeline import die_with_agent
 from pretrain_jobs.train.loop import Loop
 from pretrain_jobs.train.metrics import TrainingMetrics
 from pretrain_jobs.train.node import SCRATCH_ENV
+from pretrain_jobs.train.process_age import STARTED_ENV, handed_down
 from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
 from pretrain_jobs.train.schedule import with_known_steps
@@ -47,7 +48,7 @@ from pretrain_jobs.train.throughput import peak_operations
 
 def main(config_path: Path) -> StageResult:
     """Train from the newest committed checkpoint to the last step, then write the model."""
-    goodput = Goodput(time.monotonic)
+    goodput = Goodput(time.monotonic, since=handed_down(os.environ.get(STARTED_ENV)))
     die_with_agent(os.environ)
     place = Place.from_environment(os.environ)
     scratch = Path(os.environ[SCRATCH_ENV])
@@ -94,6 +95,7 @@ def train(
     start = corpus.train.start()
     with goodput.during("restore"):
         resumption = resume(config, ranks, engine, start, scratch=scratch, failpoints=failpoints)
+    goodput.go_on_from(resumption.progress.time_sheet, config.earlier)
     with ExitStack() as stack:
         stack.enter_context(resumption.keeper)
         loop = Loop(
@@ -104,6 +106,7 @@ def train(
             keeper=resumption.keeper,
             ledger=stack.enter_context(_ledger(resumption, ranks)),
             goodput=goodput,
+            made_before=config.earlier.step if config.earlier else 0,
             stop=stack.enter_context(stop_on_sigterm()),
             validation=_validation(corpus, share, samples=training.evaluation.max_samples),
             global_batch=share.global_batch,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pretrain_jobs.checkpoint.orders import Companion
 from pretrain_jobs.checkpoint.save import SaveResult
@@ -64,7 +64,7 @@ class Saving:
     def begin(self, progress: Progress) -> None:
         """Begin to save, unless the save before is still being written."""
         with self._standing_still():
-            self.keeper.begin(progress, self._companions())
+            self.keeper.begin(self._with_time(progress), self._companions())
 
     def save(self, progress: Progress) -> None:
         """Save and wait for the commit; a failure is told, and training ends all the same."""
@@ -81,7 +81,7 @@ class Saving:
         if self.keeper.saver.pending:
             self._finish()
         with self._standing_still():
-            self.keeper.begin(progress, self._companions(), last=last, urgent=True)
+            self.keeper.begin(self._with_time(progress), self._companions(), last=last, urgent=True)
         return self._finish()
 
     def _finish(self) -> SaveResult:
@@ -93,6 +93,9 @@ class Saving:
     def _companions(self) -> list[Companion]:
         self._offered = self.telemetry.unpublished() if self.telemetry is not None else []
         return self._offered
+
+    def _with_time(self, progress: Progress) -> Progress:
+        return replace(progress, time_sheet=self.goodput.sheet)
 
     def _tell(self, result: SaveResult) -> None:
         self.metrics.stalled(self._stall)

@@ -1,13 +1,16 @@
 """Where training stands: what a checkpoint stores beside weights and optimizer.
 
 `Progress` is common to all ranks and lies in rank 0's file. Nothing in it depends on the clock
-but the log's wall figures, which no computation reads.
+but the time sheet and the log's wall figures, which no computation reads.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
+
+from pretrain_api.timesheet import TimeSheet
+from pydantic import ValidationError
 
 from pretrain_jobs.dataset.order import Cursor
 from pretrain_jobs.errors import CheckpointUnusableError
@@ -52,7 +55,8 @@ class LossSum:
 class Progress:
     """After step `step`: the data cursor, counters, anomalies, the losses not yet logged, the log.
 
-    `evaluation_due` tells that the evaluation after this step was not finished.
+    `evaluation_due` tells that the evaluation after this step was not finished, `time_sheet` the
+    time that it took to come here; checkpoints of earlier versions have none.
     """
 
     step: int
@@ -63,6 +67,7 @@ class Progress:
     losses: LossSum = field(default_factory=LossSum)
     evaluation_due: bool = False
     log: tuple[LogLine, ...] = ()
+    time_sheet: TimeSheet | None = None
 
     def with_line(self, line: LogLine) -> Progress:
         """The same with a line added to the log."""
@@ -70,13 +75,19 @@ class Progress:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads."""
-        return {**asdict(self), "cursor": self.cursor.to_json(), "log": list(self.log)}
+        sheet = self.time_sheet.model_dump(mode="json") if self.time_sheet else None
+        return {
+            **asdict(replace(self, time_sheet=None)),
+            "cursor": self.cursor.to_json(),
+            "log": list(self.log),
+            "time_sheet": sheet,
+        }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Progress:
         """Read a stored state; CheckpointUnusableError when it is of another format."""
         try:
-            anomalies = value["anomalies"]
+            anomalies, sheet = value["anomalies"], value.get("time_sheet")
             return cls(
                 step=value["step"],
                 cursor=Cursor.from_json(value["cursor"]),
@@ -86,8 +97,9 @@ class Progress:
                 losses=LossSum(**value["losses"]),
                 evaluation_due=value["evaluation_due"],
                 log=tuple(value["log"]),
+                time_sheet=TimeSheet.model_validate(sheet) if sheet else None,
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValidationError) as error:
             raise CheckpointUnusableError(
                 f"the training state in the checkpoint is of another version ({error!r}); resume "
                 "with the version that wrote it, or start a new job"

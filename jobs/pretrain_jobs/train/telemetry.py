@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pretrain_api.reports import CheckpointStatus, TrainingStatus
+from pretrain_api.timesheet import TimeSheet
 
 from pretrain_jobs.checkpoint.layout import LOGS
 from pretrain_jobs.checkpoint.orders import Companion
@@ -65,6 +66,7 @@ class Telemetry:
         *,
         message: str = "",
         checkpoint: CheckpointStatus | None = None,
+        time_sheet: TimeSheet | None = None,
         force: bool = False,
     ) -> None:
         """Show where training stands in the progress file."""
@@ -75,6 +77,7 @@ class Telemetry:
             message=message,
             training=status,
             checkpoint=checkpoint,
+            time_sheet=time_sheet,
             force=force,
         )
 

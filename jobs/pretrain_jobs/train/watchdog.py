@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pretrain_jobs.errors import HangError
-from pretrain_jobs.train.goodput import Category
+from pretrain_jobs.train.goodput import STEPS, Category
 from pretrain_jobs.train.heartbeat import Beat, read_beat
 from pretrain_jobs.train.stacks import Standing, standings
 
-TIMED: frozenset[Category] = frozenset({"data_wait", "step", "evaluation", "checkpoint_stall"})
+TIMED: frozenset[Category] = STEPS | {"data_wait", "evaluation", "checkpoint_stall"}
 LONGEST_LOOK_SECONDS = 10.0
 """The most that one look can add: a launcher that was stopped itself knows nothing of that time."""
 

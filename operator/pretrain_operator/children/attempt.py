@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pretrain_api.job import PretrainJob
 from pretrain_api.reports import StageName
 from pretrain_api.spec.storage import StorageSpec
+from pretrain_api.timesheet import EarlierAttempts
 
 from pretrain_operator.children.names import child_name
 from pretrain_operator.observed import Settings
@@ -34,7 +35,8 @@ class Attempt:
 
     `job.spec` is resolved, with absolute URIs and its storage set (`children.resolved`).
     `completions` is the number of slices of a preprocess attempt, of workers of a train attempt,
-    and 1 elsewhere. No pod is placed on a node of `avoided_nodes`.
+    and 1 elsewhere. No pod is placed on a node of `avoided_nodes`. A train attempt is told of
+    `earlier` ones.
     """
 
     job: PretrainJob
@@ -45,6 +47,7 @@ class Attempt:
     storage: StorageSpec
     settings: Settings
     avoided_nodes: tuple[str, ...] = ()
+    earlier: EarlierAttempts | None = None
 
     @property
     def name(self) -> str:

@@ -94,6 +94,7 @@ def _train(attempt: Attempt) -> TrainStageConfig:
         rendezvous=_rendezvous(attempt),
         hang_timeout_seconds=spec.failure_policy.hang.timeout_seconds,
         end_of_document=spec.tokenizer.end_of_document,
+        earlier=attempt.earlier,
     )
 
 

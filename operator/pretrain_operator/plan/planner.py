@@ -20,7 +20,7 @@ from pretrain_operator.observed import Observed, Settings
 from pretrain_operator.plan.attempts import Absent, Alive, Succeeded, judge
 from pretrain_operator.plan.blocked import WAITS, with_blockage, with_missing_pods
 from pretrain_operator.plan.cleanup import unwanted_children
-from pretrain_operator.plan.clocks import with_clocks
+from pretrain_operator.plan.clocks import with_clocks, with_wait_broken_off
 from pretrain_operator.plan.conditions import (
     find_condition,
     is_accepted,
@@ -32,12 +32,14 @@ from pretrain_operator.plan.deadlines import enforce_deadlines, expiry
 from pretrain_operator.plan.decision import Draft, Plan, Turn, Verdict
 from pretrain_operator.plan.edited import with_edit
 from pretrain_operator.plan.failures import Settling
+from pretrain_operator.plan.goodput import with_end
 from pretrain_operator.plan.ownership import is_foreign
 from pretrain_operator.plan.pod_failures import Failure
 from pretrain_operator.plan.progress import (
     eta,
     with_newest_checkpoint,
     with_progress,
+    with_told_progress,
     with_workers,
 )
 from pretrain_operator.plan.quarantine import with_room
@@ -95,6 +97,7 @@ def _advance(turn: Turn, draft: Draft) -> Draft:
     """Complete what has succeeded, then decide on the first stage that has not."""
     while (current := current_stage(draft.status.stages)) is not None:
         draft = with_begun_stage(turn, draft, current)
+        draft = with_told_progress(turn, draft, current)
         stage = draft.stage(current.name)
         outcome = judge(turn, stage)
         if isinstance(outcome, Succeeded):
@@ -162,6 +165,8 @@ def _conclude(turn: Turn, draft: Draft) -> Plan:
     generation = turn.job.metadata.generation
     phase = phase_of(draft, suspend=turn.job.spec.suspend)
     over = phase in TERMINAL_PHASES
+    if phase is Phase.FAILED and draft.stage("train").state == "Failed":
+        draft = with_end(with_wait_broken_off(turn, draft), turn.now)
     draft = _with_end(draft, phase).with_status(
         phase=phase,
         stage=_stage_name(draft),

@@ -10,6 +10,7 @@ from pretrain_api.status import StageStatus, WorkersStatus
 from pretrain_operator.children.names import gang_selector
 from pretrain_operator.observed import ObservedJob
 from pretrain_operator.plan.decision import Draft, Turn
+from pretrain_operator.plan.goodput import with_told_time
 
 SIGNIFICANT_DIGITS = 5
 """Of figures in status: more would say nothing, and be in the way in a table."""
@@ -44,6 +45,15 @@ def with_progress(
     draft = draft.with_stage(stage.name, succeeded=succeeded, message=message)
     training = next((p.training for p in progress if p.index == 0 and p.training), None)
     return draft.with_status(training=_rounded(training)) if training else draft
+
+
+def with_told_progress(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
+    """Take over the time that rank 0 told last, also of an attempt that has just ended."""
+    for progress in turn.observed.progress:
+        if stage.name == "train" and _is_of(progress, stage) and progress.index == 0:
+            step = progress.training.step if progress.training else None
+            draft = with_told_time(draft, progress.time_sheet, step=step)
+    return draft
 
 
 def eta(training: TrainingStatus | None) -> str:

@@ -8,7 +8,9 @@ from pretrain_api.status import StageStatus
 
 from pretrain_operator.observed import ObservedJob
 from pretrain_operator.plan.attempts import Succeeded
+from pretrain_operator.plan.clocks import with_begun_training, with_wait_for_training
 from pretrain_operator.plan.decision import MESSAGE_LIMIT, Draft, Turn
+from pretrain_operator.plan.goodput import with_end, with_told_time
 from pretrain_operator.plan.progress import with_final_step
 from pretrain_operator.plan.stages import with_artifacts
 
@@ -52,6 +54,7 @@ def with_begun_stage(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
         before = turn.job.status.checkpoint
         draft = draft.with_status(attempt_start_step=before.step if before else 0)
         draft = draft.with_stage("train", total=job.completions)
+        draft = with_begun_training(turn, draft, job)
     return draft.with_stage(
         stage.name,
         state="Running",
@@ -75,6 +78,9 @@ def with_completed_stage(turn: Turn, draft: Draft, stage: StageStatus, done: Suc
     draft = draft.with_status(metrics={**draft.status.metrics, **result.metrics})
     if stage.name == "train":
         draft = with_final_step(draft.with_status(no_progress_attempts=0), result.step)
+        draft = with_wait_for_training(turn, draft, done.job)
+        draft = with_told_time(draft, result.time_sheet, step=result.step)
+        draft = with_end(draft, completed_at)
     if stage.name == "tokenizer":
         return _with_reuse(draft.with_status(stages=with_artifacts(draft.status.stages, result)))
     return draft

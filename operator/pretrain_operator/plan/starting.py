@@ -14,6 +14,7 @@ from pretrain_operator.children.resolved import resolved_job, storage_of
 from pretrain_operator.observed import Manifest, Observed
 from pretrain_operator.plan.decision import Draft, Turn, instant
 from pretrain_operator.plan.failures import has_ended
+from pretrain_operator.plan.goodput import earlier_attempts
 from pretrain_operator.plan.quarantine import kept_out
 from pretrain_operator.plan.stages import completions, known_artifacts
 
@@ -31,7 +32,7 @@ def start_or_wait(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
 
 
 def _attempt(turn: Turn, draft: Draft, stage: StageStatus) -> Attempt:
-    job = resolved_job(turn.job, turn.settings)
+    job, trains = resolved_job(turn.job, turn.settings), stage.name == "train"
     return Attempt(
         job=job,
         stage=stage.name,
@@ -40,7 +41,8 @@ def _attempt(turn: Turn, draft: Draft, stage: StageStatus) -> Attempt:
         artifacts=known_artifacts(draft.status.stages),
         storage=storage_of(job, turn.settings),
         settings=turn.settings,
-        avoided_nodes=kept_out(draft.status, turn.now) if stage.name == "train" else (),
+        avoided_nodes=kept_out(draft.status, turn.now) if trains else (),
+        earlier=earlier_attempts(draft.status.goodput) if trains else None,
     )
 
 

@@ -6,7 +6,9 @@ from datetime import datetime
 
 from pretrain_api.status import Condition, PretrainJobStatus, StageStatus
 
-from pretrain_operator.plan.decision import Draft, Turn
+from pretrain_operator.plan.clocks import with_wait_broken_off
+from pretrain_operator.plan.decision import DONE_STATES, Draft, Turn
+from pretrain_operator.plan.goodput import with_suspended_time
 
 
 def suspended_since(status: PretrainJobStatus) -> datetime | None:
@@ -22,6 +24,7 @@ def begin_suspension(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
     """
     if suspended_since(draft.status) is None:
         draft = draft.with_event("Normal", "Suspended", "The job is suspended; its pods are ended.")
+        draft = with_wait_broken_off(turn, draft) if stage.name == "train" else draft
     if stage.state != "Running" and turn.attempt_of(stage) is None:
         return draft
     return draft.with_next_attempt(stage, message="", retry_time=turn.now)
@@ -34,7 +37,11 @@ def end_suspension(turn: Turn, draft: Draft) -> Draft:
         return draft
     seconds = round((turn.now - since).total_seconds())
     draft = draft.with_event("Normal", "Resumed", f"The job goes on after {seconds} s.")
-    return draft.with_status(suspended_seconds=draft.status.suspended_seconds + seconds)
+    draft = draft.with_status(suspended_seconds=draft.status.suspended_seconds + seconds)
+    if draft.stage("train").state in DONE_STATES:
+        return draft
+    goodput = with_suspended_time(draft.status.goodput, seconds, turn.now)
+    return draft.with_status(goodput=goodput)
 
 
 def _since(condition: Condition) -> datetime | None:

@@ -51,9 +51,13 @@ def goodput_lines(findings: Findings) -> Lines:
     if goodput is None or not goodput.seconds:
         return
     spans = sorted(goodput.seconds.items(), key=lambda item: -item[1])[:LONGEST_SPANS]
-    told = ", ".join(f"{name} {duration(seconds)}" for name, seconds in spans if seconds >= 1)
+    told = ", ".join(_span(name, seconds) for name, seconds in spans if seconds >= 1)
     share = "" if goodput.ratio is None else f"{goodput.ratio:.0%} of the time trained; "
     yield f"{share}{told}"
+
+
+def _span(category: str, seconds: float) -> str:
+    return f"{category.replace('_', ' ')} {duration(seconds)}"
 
 
 def condition_lines(findings: Findings) -> Lines:

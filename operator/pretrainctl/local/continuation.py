@@ -12,6 +12,7 @@ from typing import Literal
 
 from pretrain_api.job import PretrainJob
 from pretrain_api.status import Phase, PretrainJobStatus, StageStatus
+from pretrain_operator.plan.goodput import with_suspended_time
 
 Start = Literal["new", "changed", "continued", "reopened", "complete"]
 
@@ -45,21 +46,29 @@ def continue_or_start(
     if saved.status.phase == Phase.COMPLETE:
         return Continuation(same, "complete")
     if saved.status.phase == Phase.FAILED:
-        return Continuation(same.model_copy(update={"status": reopen(saved.status)}), "reopened")
+        return Continuation(
+            same.model_copy(update={"status": reopen(saved.status, now=now)}), "reopened"
+        )
     return Continuation(same, "continued")
 
 
-def reopen(status: PretrainJobStatus) -> PretrainJobStatus:
+def reopen(status: PretrainJobStatus, *, now: datetime) -> PretrainJobStatus:
     """The status of a failed job that is run again after its cause was mended.
 
     Budgets are full again, and no attempt's number is used twice. Every stage is looked at
-    anew, as mending may have changed the data; what is committed already is found again.
+    anew, as mending may have changed the data; what is committed already is found again. The
+    time since the failure counts as suspended.
     """
+    goodput = status.goodput
+    trained = all(stage.state != "Failed" for stage in status.stages if stage.name == "train")
+    if goodput is not None and goodput.time is not None and not trained:
+        goodput = with_suspended_time(goodput, (now - goodput.time).total_seconds(), now)
     return PretrainJobStatus(
         observed_generation=status.observed_generation,
         conditions=[item for item in status.conditions if item.type == "Accepted"],
         stages=[_reopen_stage(stage) for stage in status.stages],
         checkpoint=status.checkpoint,
+        goodput=goodput,
     )
 
 

@@ -103,6 +103,10 @@ def _training(status: PretrainJobStatus, training: Mapping[str, Any]) -> Iterato
         yield f"validation loss  {change}  (text that was held out)"
         accuracy = validation[-1].get("accuracy")
         yield from [] if accuracy is None else [f"{accuracy:.1%} of its tokens predicted right"]
+    goodput = status.goodput
+    if goodput is not None and goodput.ratio is not None:
+        spent = duration(sum(goodput.seconds.values()))
+        yield f"goodput          {goodput.ratio:.0%} of {spent} went into steps and evaluation"
 
 
 def _evaluation(job: PretrainJob) -> list[str]:

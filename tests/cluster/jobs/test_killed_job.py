@@ -30,6 +30,9 @@ SURVIVAL_SECONDS = 30
 MOVE_SECONDS = 60
 """How long after an eviction and its grace period the next attempt has its pods."""
 
+POLL_SECONDS = 2
+"""How much later than the cluster itself the operator may see training begin or end."""
+
 WRITES_A_RESTART = 10
 STATUS_WRITE = ("patch", "pretrainjobs")
 WORKERS = 2
@@ -123,6 +126,18 @@ def test_every_attempt_goes_on_from_the_newest_commit(killed: KilledJob) -> None
 def test_the_checkpoint_that_status_tells_of_never_goes_back(killed: KilledJob) -> None:
     steps = killed.checkpoints()
     assert steps == sorted(steps)
+
+
+def test_every_second_of_its_training_is_told_in_one_category(killed: KilledJob) -> None:
+    goodput, train = killed.status["goodput"], stage_of(killed.status, "train")
+    seconds = sum(goodput["seconds"].values())
+    told = moment(goodput["time"]) - moment(goodput["startTime"])
+    life = moment(train["completionTime"]) - moment(train["startTime"])
+    assert seconds == pytest.approx(told.total_seconds(), rel=0.01)
+    assert seconds == pytest.approx(life.total_seconds(), rel=0.01, abs=POLL_SECONDS)
+    assert {"init", "restore", "step", "queued", "suspended", "lost"} <= goodput["seconds"].keys()
+    assert min(goodput["seconds"].values()) > 0
+    assert 0 < goodput["ratio"] < 1
 
 
 def test_nothing_joins_a_broken_gang(killed: KilledJob, one: Killed) -> None:

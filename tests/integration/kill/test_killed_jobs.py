@@ -8,7 +8,9 @@ in each of its processes. `make chaos` does the same two hundred times.
 
 import json
 import random
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -60,6 +62,19 @@ def manifest(tmp_path: Path) -> Path:
     return with_quick_restarts(path, tmp_path / "job.yaml")
 
 
+def check_time(status: dict[str, Any]) -> None:
+    """Every second of training is told, in one category."""
+    (train,) = (stage for stage in status["stages"] if stage["name"] == "train")
+    goodput = status["goodput"]
+    began, ended = (datetime.fromisoformat(train[name]) for name in ("startTime", "completionTime"))
+    told = datetime.fromisoformat(goodput["time"]) - datetime.fromisoformat(goodput["startTime"])
+    seconds = sum(goodput["seconds"].values())
+    assert seconds == pytest.approx(told.total_seconds(), rel=0.01)
+    assert seconds == pytest.approx((ended - began).total_seconds(), rel=0.01, abs=2)
+    assert {"init", "restore", "step", "lost"} <= goodput["seconds"].keys()
+    assert 0 < goodput["ratio"] < 1
+
+
 @pytest.mark.timeout(1800)
 def test_kills_from_outside_in_all_stages_change_neither_the_weights_nor_the_samples(
     tmp_path: Path, manifest: Path
@@ -74,6 +89,7 @@ def test_kills_from_outside_in_all_stages_change_neither_the_weights_nor_the_sam
     assert [one.kill for one in done] == kills
     compare(killed, undisturbed)
     assert len({step for step, _ in read_ledger(killed.ledger)}) == STEPS
+    check_time(yaml.safe_load((killed.path / "pretrainjob.yaml").read_text())["status"])
     results = json.loads((killed.path / "export/eval_results.json").read_text())
     assert results == json.loads((undisturbed.path / "export/eval_results.json").read_text())
 

@@ -6,10 +6,12 @@ At every ZeRO stage, with the newest checkpoint whole or damaged meanwhile. Abou
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from pretrain_api.timesheet import EarlierAttempts, TimeSheet
 from pretrain_jobs.train.schedule import learning_rate
 from pretrain_testing.processes import wait_for
 from pretrain_testing.ranks import values_of
@@ -18,6 +20,9 @@ from pretrain_testing.training_ranks import start_training
 from safetensors.numpy import load_file
 
 MAX_STEPS: int = DEFAULT_TRAINING["maxSteps"]
+NOW = datetime.now(UTC)
+LITTLE = TimeSheet(began=NOW, at=NOW, seconds={})
+"""Less than any checkpoint holds."""
 
 
 def _cut(path: Path) -> None:
@@ -72,9 +77,11 @@ def test_killed_and_started_again_it_ends_as_if_left_alone(root: Path, case: Cas
     newest = killed.commits()[-1].parent
     for path in newest.glob(case.damaged) if case.damaged else ():
         case.damage(path)
-    resumed = values_of(start_training(killed, attempt=1).results())
+    told = replace(killed, earlier=EarlierAttempts(time=LITTLE, step=step))
+    resumed = values_of(start_training(told, attempt=1).results())
 
     assert_same_training(killed, undisturbed)
+    _check_time(killed, resumed[0].time_sheet, made_before=step)
     _check_rates(killed)
     _check_warning(resumed[0].warnings, newest, case)
     _check_model(killed)
@@ -94,6 +101,21 @@ def test_a_stop_of_one_rank_in_an_evaluation_stops_all_and_the_evaluation_is_mad
     assert stopped.committed_steps() == [8]
     values_of(start_training(stopped, attempt=1).results())
     assert_same_training(stopped, undisturbed)
+
+
+def _check_time(bed: Bed, sheet: TimeSheet | None, *, made_before: int) -> None:
+    """Time goes on from what the checkpoint holds, and steps made again are told apart."""
+    own: dict[str, float] = bed.document("performance.json")["seconds"]
+    (resumed_after,) = {line["step"] for line in bed.log_lines() if "resumed" in line}
+    assert sheet is not None
+    assert sheet.seconds["init"] > own["init"]
+    assert sheet.seconds["step"] > own["step"]
+    assert (own["recompute"] > 0) == (made_before > resumed_after)
+    assert (own["step"] > 0) == (made_before < MAX_STEPS)
+    assert sheet.booked <= (sheet.at - sheet.began).total_seconds() * 1.01
+    assert bed.document("performance.json")["allAttempts"]["seconds"]["step"] == pytest.approx(
+        sheet.seconds["step"]
+    )
 
 
 def _check_rates(bed: Bed) -> None:

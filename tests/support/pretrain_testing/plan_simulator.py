@@ -25,6 +25,7 @@ from pretrain_api.reports import (
     TrainingStatus,
 )
 from pretrain_api.status import Condition, Phase, PretrainJobStatus, StageStatus
+from pretrain_api.timesheet import TimeSheet
 from pretrain_operator.observe import remember
 from pretrain_operator.observed import (
     ChildRef,
@@ -207,13 +208,16 @@ class Simulation:
         made = StageReport(stage=stage, index=index, cause=cause, **report)
         self.fail_pod(stage, index, report=made)
 
-    def progress(self, step: int, *, committed: int | None = None) -> None:
-        """Rank 0 of the newest training attempt reports a step, and perhaps a commit."""
+    def progress(
+        self, step: int, *, committed: int | None = None, time_sheet: TimeSheet | None = None
+    ) -> None:
+        """Rank 0 of the newest training attempt reports a step, perhaps a commit and its time."""
         progress = StageProgress(
             stage="train",
             attempt=self.child("train").attempt,
             training=TrainingStatus(step=step, max_steps=1000, loss=1.5),
             checkpoint=commit(committed) if committed is not None else None,
+            time_sheet=time_sheet,
         )
         self.observed = replace(self.observed, progress=(progress,), stepped_at=self.now)
         self.settle()

@@ -23,6 +23,7 @@ from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.spec.training import TrainingSpec
 from pretrain_api.spec.workers import WorkersSpec
 from pretrain_api.stages import JobRef, RendezvousConfig, TrainStageConfig
+from pretrain_api.timesheet import EarlierAttempts
 from pretrain_jobs.checkpoint.manifest import decode_abandonment
 
 from pretrain_testing.ledgers import Ledger, read_ledger
@@ -74,6 +75,7 @@ class Bed:
     environment: dict[str, str] = field(default_factory=dict)
     storage: StorageSpec | None = None
     files: Path | None = None
+    earlier: EarlierAttempts | None = None
 
     def variant(self, name: str, **changes: Any) -> Bed:
         """The same with other fields, in a place of its own under the same dataset."""
@@ -161,6 +163,7 @@ class Bed:
                 timeout_seconds=self.rendezvous_seconds,
             ),
             hang_timeout_seconds=self.hang_seconds,
+            earlier=self.earlier,
         )
 
     def write_config(self, attempt: int) -> Path:

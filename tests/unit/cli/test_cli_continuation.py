@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -10,6 +10,7 @@ from pretrain_api.job import PretrainJob
 from pretrain_api.reports import CheckpointStatus
 from pretrain_api.status import (
     Condition,
+    GoodputStatus,
     Phase,
     PretrainJobStatus,
     StageStatus,
@@ -18,6 +19,7 @@ from pretrainctl.local.continuation import continue_or_start, reopen
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = datetime(2026, 1, 2, tzinfo=UTC)
+MINUTE = timedelta(seconds=60)
 
 
 def wanted(name: str = "a", **spec: Any) -> PretrainJob:
@@ -106,7 +108,7 @@ def test_an_opened_job_has_full_budgets_fresh_stages_and_its_checkpoint() -> Non
         blocked_by="the disk is full",
     )
 
-    opened = reopen(failed)
+    opened = reopen(failed, now=LATER)
 
     assert opened == PretrainJobStatus(
         conditions=conditions[:1],
@@ -118,3 +120,26 @@ def test_an_opened_job_has_full_budgets_fresh_stages_and_its_checkpoint() -> Non
         ],
         checkpoint=checkpoint,
     )
+
+
+def test_the_time_for_which_a_job_lay_failed_is_nobodys() -> None:
+    goodput = GoodputStatus(seconds={"step": 60}, ratio=1.0, start_time=NOW - MINUTE, time=NOW)
+    stages = [StageStatus(name="train", state="Failed", start_time=NOW)]
+    failed = PretrainJobStatus(phase=Phase.FAILED, stages=stages, goodput=goodput)
+
+    opened = reopen(failed, now=LATER).goodput
+
+    assert opened is not None
+    assert opened.seconds == {"step": 60, "suspended": (LATER - NOW).total_seconds()}
+    assert (opened.ratio, opened.start_time) == (1.0, NOW - MINUTE)
+
+
+def test_a_training_that_was_complete_takes_no_more_time() -> None:
+    goodput = GoodputStatus(seconds={"step": 60}, ratio=1.0, start_time=NOW - MINUTE, time=NOW)
+    stages = [
+        StageStatus(name="train", state="Complete"),
+        StageStatus(name="export", state="Failed"),
+    ]
+    failed = PretrainJobStatus(phase=Phase.FAILED, stages=stages, goodput=goodput)
+
+    assert reopen(failed, now=LATER).goodput == goodput

@@ -69,10 +69,14 @@ def test_an_edit_that_nobody_has_seen_yet_and_a_deletion_are_told() -> None:
 
 def test_goodput_tells_the_useful_share_and_the_longest_spans() -> None:
     sim = training()
-    goodput = GoodputStatus(seconds={"queued": 10, "training": 80, "restore": 0.2}, ratio=0.8)
+    goodput = GoodputStatus(
+        seconds={"queued": 10, "step": 80, "checkpoint_stall": 4, "restore": 0.2}, ratio=0.8
+    )
     status = sim.job.status.model_copy(update={"goodput": goodput})
     sim.job = sim.job.model_copy(update={"status": status})
-    assert told(found(sim))["Goodput"] == ["80% of the time trained; training 1m20s, queued 10s"]
+    assert told(found(sim))["Goodput"] == [
+        "80% of the time trained; step 1m20s, queued 10s, checkpoint stall 4s"
+    ]
 
 
 def test_conditions_are_grouped_by_whether_they_hold() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrain_api.job import PretrainJob
-from pretrain_api.status import PretrainJobStatus, StageStatus
+from pretrain_api.status import GoodputStatus, PretrainJobStatus, StageStatus
 from pretrainctl.local.summary import count_parameters, read_training, summary
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -83,6 +83,16 @@ def test_a_newcomer_reads_what_was_made_how_well_it_learned_and_where_it_is(
         f"Export      {tmp_path}  (README.md there is the model card)",
         "            Hugging Face's AutoModel and AutoTokenizer load this directory.",
     ]
+
+
+def test_it_tells_how_much_of_the_time_went_into_training(tmp_path: Path) -> None:
+    done = job()
+    goodput = GoodputStatus(seconds={"step": 90, "queued": 30}, ratio=0.75)
+    done = done.model_copy(update={"status": done.status.model_copy(update={"goodput": goodput})})
+
+    text = summary(done, export=tmp_path, training=None)
+
+    assert "goodput          75% of 2m00s went into steps and evaluation\n" in text
 
 
 def test_what_is_not_known_is_left_out(tmp_path: Path) -> None:

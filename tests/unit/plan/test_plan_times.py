@@ -50,7 +50,7 @@ def test_active_time_adds_up_over_stages_until_the_deadline() -> None:
     assert sim.child_names("train") == []
 
 
-def test_suspended_time_is_neither_active_nor_queued() -> None:
+def test_suspended_time_is_neither_active_nor_queued_nor_lost() -> None:
     sim = gang(activeDeadlineSeconds=600)
     sim.wait(100)
     sim.suspend(on=True)
@@ -63,7 +63,7 @@ def test_suspended_time_is_neither_active_nor_queued() -> None:
     assert sim.job.status.active_seconds == 100
     assert sim.job.status.suspended_seconds == 3600
     assert sim.job.status.goodput is not None
-    assert sim.job.status.goodput.seconds == {"queued": 50}
+    assert sim.job.status.goodput.seconds == {"suspended": 3600, "queued": 50, "lost": 100}
 
 
 def test_a_job_starts_when_its_first_pod_does() -> None:

@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
+from pretrain_api.timesheet import TimeSheet
 from pretrain_jobs.dataset.order import Cursor
 from pretrain_jobs.errors import CheckpointUnusableError
 from pretrain_jobs.train.anomalies import AnomalyState
@@ -27,6 +29,11 @@ PROGRESS = Progress(
     losses=LossSum(5.000000000000001, 2),
     evaluation_due=True,
     log=({"step": 5, "loss": 2.25},),
+    time_sheet=TimeSheet(
+        began=datetime(2026, 1, 1, 12, 0, 0, 125, UTC),
+        at=datetime(2026, 1, 1, 12, 0, 7, 500, UTC),
+        seconds={"init": 0.1 + 0.2, "step": 6.5},
+    ),
 )
 
 
@@ -34,6 +41,13 @@ def test_a_stored_state_is_read_back_to_the_last_bit() -> None:
     stored = json.loads(json.dumps(PROGRESS.to_json()))
 
     assert Progress.from_json(stored) == PROGRESS
+
+
+def test_a_state_of_a_version_that_kept_no_time_is_read() -> None:
+    stored = PROGRESS.to_json()
+    del stored["time_sheet"]
+
+    assert Progress.from_json(stored) == replace(PROGRESS, time_sheet=None)
 
 
 def test_a_state_of_another_version_is_refused_with_what_to_do() -> None:

@@ -82,9 +82,11 @@ def test_a_step_that_stands_still_for_a_save_is_one_step(
     rank = make_rank(0)
     with rank.during("step"), rank.during("checkpoint_stall"):
         pass
+    with rank.during("recompute"), rank.during("checkpoint_stall"):
+        pass
     beat = read_beat(tmp_path / "00000.beat")
     assert beat is not None
-    assert (beat.steps, beat.category) == (1, "init")
+    assert (beat.steps, beat.category) == (2, "init")
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff" * 17, b"short"])
@@ -94,7 +96,9 @@ def test_a_record_that_means_nothing_is_none(tmp_path: Path, content: bytes) -> 
     assert read_beat(tmp_path / "missing") is None
 
 
-@pytest.mark.parametrize("category", ["step", "data_wait", "evaluation", "checkpoint_stall"])
+@pytest.mark.parametrize(
+    "category", ["step", "recompute", "data_wait", "evaluation", "checkpoint_stall"]
+)
 def test_a_step_that_does_not_end_is_a_hang_after_the_timeout(
     make_rank: Callable[[int], Goodput], tmp_path: Path, category: Category
 ) -> None:
