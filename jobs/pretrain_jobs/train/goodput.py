@@ -121,5 +121,12 @@ class Goodput:
         return TimeSheet(began=self._began, at=self._wall(), seconds=dict(spent))
 
 
+def extended(sheet: TimeSheet, now: datetime) -> TimeSheet:
+    """The same up to now, for whoever sees rank 0's process end; the rest was idle."""
+    idle = max(0.0, (now - sheet.at).total_seconds())
+    seconds = {**sheet.seconds, "idle": sheet.seconds.get("idle", 0.0) + idle}
+    return sheet.model_copy(update={"at": max(now, sheet.at), "seconds": seconds})
+
+
 def _nobody(_category: Category) -> None:
     """Take no note."""

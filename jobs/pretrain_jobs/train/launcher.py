@@ -14,8 +14,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
 
@@ -26,6 +27,7 @@ from pydantic import ValidationError
 from pretrain_jobs.errors import HangError, InfrastructureError, StageError
 from pretrain_jobs.process import load_config
 from pretrain_jobs.train.artifacts import model_is_committed, require_dataset
+from pretrain_jobs.train.goodput import extended
 from pretrain_jobs.train.memory_kills import kills_by_memory
 from pretrain_jobs.train.node import Node, agent_command, node_number, worker_environment
 from pretrain_jobs.train.outcome import RankEnding, explain, explain_agent
@@ -88,8 +90,16 @@ def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult
     )
     if error is not None:
         raise error
+    return _result(endings, datetime.now(UTC))
+
+
+def _result(endings: Sequence[RankEnding], now: datetime) -> StageResult:
+    """What rank 0 has reported, with the time that its process took to end."""
     first = next((e.report for e in endings if e.rank == 0 and e.report), None)
-    return first.result if first and first.result else StageResult()
+    result = first.result if first and first.result else StageResult()
+    if result.time_sheet is None:
+        return result
+    return result.model_copy(update={"time_sheet": extended(result.time_sheet, now)})
 
 
 def _wait(process: subprocess.Popen[bytes], watchdog: Watchdog, stop: _Stop) -> int:

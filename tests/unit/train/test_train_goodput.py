@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 from pretrain_api.timesheet import EarlierAttempts, TimeSheet
-from pretrain_jobs.train.goodput import CATEGORIES, Goodput
+from pretrain_jobs.train.goodput import CATEGORIES, Goodput, extended
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -115,3 +115,13 @@ def test_a_first_attempt_has_nothing_to_go_on_from() -> None:
 
     assert goodput.sheet.seconds == goodput.seconds
     assert goodput.sheet.wall_seconds == 5
+
+
+def test_the_end_of_a_process_is_idle_time_that_its_launcher_books() -> None:
+    sheet = told(0, 60, step=50, idle=10).time
+
+    later = extended(sheet, START + timedelta(seconds=75))
+
+    assert later.seconds == {"step": 50, "idle": 25}
+    assert (later.at - later.began).total_seconds() == later.booked == 75
+    assert extended(sheet, START) == sheet
