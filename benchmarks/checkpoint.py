@@ -36,6 +36,7 @@ from pretrain_jobs.train.data import Share, Step
 from pretrain_jobs.train.engine import Engine, build_engine
 from pretrain_jobs.train.goodput import Goodput
 from pretrain_jobs.train.optimize import Wishes, optimize
+from pretrain_jobs.train.pace import Pace
 from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
 from pretrain_jobs.train.saving import Saving
@@ -161,6 +162,7 @@ class _Training:
             must_skip=lambda _: False,
             wishes=lambda: self.saving.wishes(stop=False),
             before_update=self.saving.before_update,
+            pace=Pace(self.ranks.rank, RANKS, time.perf_counter),
         )
         self.progress = Progress(step=self.progress.step + 1, cursor=self.progress.cursor)
         return time.perf_counter() - before, outcome.wishes

@@ -26,6 +26,12 @@ PROGRESS_FILE_ENV = "PRETRAIN_PROGRESS_FILE"
 PROGRESS_PORT_ENV = "PRETRAIN_PROGRESS_PORT"
 """Environment variable with the port at which a stage serves /progress and /metrics."""
 
+LATE_RATIO = 1.5
+"""A rank whose own part of a step takes so many times the median is late."""
+
+NODE_ENV = "PRETRAIN_NODE"
+"""Environment variable with the name of a worker's node."""
+
 StageName = Literal["tokenizer", "preprocess", "train", "evaluate", "export"]
 STAGES: tuple[StageName, ...] = ("tokenizer", "preprocess", "train", "evaluate", "export")
 
@@ -129,6 +135,10 @@ class TrainingStatus(ApiModel):
     mfu: float | None = Field(None, description="Model FLOPs utilisation, from 0 to 1.")
     eta_seconds: float | None = Field(None, description="Seconds of training that remain.")
     skipped_steps: int = Field(0, description="Steps left out as non-finite or spikes.")
+    slowest_rank: int | None = Field(None, description="The rank that others waited for most.")
+    slowest_ratio: float | None = Field(
+        None, description="What it took for its own part of a step, over the median of all ranks."
+    )
 
 
 class StageProgress(ApiModel):

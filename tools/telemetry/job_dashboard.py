@@ -100,6 +100,12 @@ _SPEED = Row(
             _SLOWEST,
             about="Mean step of the slowest ranks that are scraped, which is one of each pod.",
         ),
+        lines(
+            "Ranks that others wait for",
+            "none",
+            Query(f"topk(3, {largest('pretrain_straggler_ratio', 'rank').expr})", "rank {{rank}}"),
+            about="A rank's own part of a step over the median of all ranks.",
+        ),
         lines("Wait for data", "percentunit", rate("pretrain_data_wait_seconds_total", "rank")),
         lines("Operations per second", "flops", rate("pretrain_model_flops_total", legend="model")),
         lines(

@@ -84,6 +84,15 @@ LAST_STEP = Family(
     scope="rank",
 )
 
+STRAGGLER = Family(
+    "pretrain_straggler_ratio",
+    "gauge",
+    "ratio",
+    "What each rank took for its own part of the steps of the last interval, over the median: the "
+    "wait for data and the last forward pass, at ZeRO stage 3 the wait alone.",
+    labels=("rank",),
+)
+
 TOKENS = Family(
     "pretrain_tokens_total",
     "counter",
@@ -279,7 +288,7 @@ REJECTS = Family(
 
 GROUPS: dict[str, tuple[Family, ...]] = {
     "Goodput": (JOB_TIME, GOODPUT, RECOVERY),
-    "Steps": (STEP_DURATION, GLOBAL_STEP, TARGET_STEPS, ETA, LAST_STEP),
+    "Steps": (STEP_DURATION, GLOBAL_STEP, TARGET_STEPS, ETA, LAST_STEP, STRAGGLER),
     "Throughput": (TOKENS, SAMPLES, PACKING_EFFICIENCY, MODEL_FLOPS, MFU),
     "Learning": (
         LOSS,

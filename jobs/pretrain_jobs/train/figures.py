@@ -50,9 +50,18 @@ def newest_line(progress: Progress, name: str) -> LogLine:
 
 
 def training_status(
-    progress: Progress, *, max_steps: int, line: LogLine, evaluation: LogLine
+    progress: Progress,
+    *,
+    max_steps: int,
+    line: LogLine,
+    evaluation: LogLine,
+    slowest: tuple[int, float] | None = None,
 ) -> TrainingStatus:
-    """What status and progress bars show, with the figures of the newest lines of both kinds."""
+    """What status and progress bars show, with the figures of the newest lines of both kinds.
+
+    `slowest` is a rank and its time over the median's.
+    """
+    rank, ratio = slowest or (None, None)
     validation = evaluation.get("validation", {})
     seconds = line.get("stepSeconds")
     return TrainingStatus(
@@ -67,6 +76,8 @@ def training_status(
         mfu=line.get("mfu"),
         eta_seconds=None if seconds is None else seconds * (max_steps - progress.step),
         skipped_steps=progress.anomalies.skipped,
+        slowest_rank=rank,
+        slowest_ratio=ratio,
     )
 
 

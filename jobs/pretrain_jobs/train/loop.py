@@ -30,6 +30,7 @@ from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.ledger import Ledger
 from pretrain_jobs.train.metrics import Shown, TrainingMetrics
 from pretrain_jobs.train.optimize import StepOutcome, Wishes, optimize
+from pretrain_jobs.train.pace import Pace, Stragglers, ratios
 from pretrain_jobs.train.ranks import Ranks
 from pretrain_jobs.train.saving import Saving
 from pretrain_jobs.train.schedule import learning_rate
@@ -63,6 +64,8 @@ class Loop:
     samples_per_epoch: int
     peak: float | None
     metrics: TrainingMetrics
+    pace: Pace
+    stragglers: Stragglers
     telemetry: Telemetry | None = None
     made_before: int = 0
     total: Work = field(default_factory=Work)
@@ -86,7 +89,7 @@ class Loop:
             progress = self._finish(progress, Wishes())
         while progress.step < self._max_steps:
             before = self._seconds()
-            with self.goodput.during("data_wait"):
+            with self.goodput.during("data_wait"), self.pace.waiting():
                 step = next(steps)
             with self.goodput.during(self._category(progress)):
                 progress, wishes = self._train(progress, step)
@@ -106,6 +109,7 @@ class Loop:
         """One optimizer step: the new state, with a line in the log where an interval ends."""
         number = progress.step + 1
         spec = self.training.anomalies
+        self.pace.due = self._ends_interval(number)
         outcome = optimize(
             self.engine,
             self.ranks,
@@ -119,6 +123,7 @@ class Loop:
             must_skip=lambda loss: must_skip(loss, progress.anomalies, spec),
             wishes=lambda: self._saving.wishes(stop=self.stop.requested),
             before_update=self._saving.before_update,
+            pace=self.pace,
         )
         self.ledger.write(number, step)
         if not outcome.update.applied:
@@ -155,10 +160,13 @@ class Loop:
             evaluation_due=self._evaluates_after(progress.step + 1),
         )
 
+    def _ends_interval(self, step: int) -> bool:
+        return step % self.training.logging.interval_steps == 0 or step == self._max_steps
+
     def _log_interval(self, progress: Progress, outcome: StepOutcome) -> Progress:
-        every = self.training.logging.interval_steps
-        if progress.step % every and progress.step != self._max_steps:
+        if not self._ends_interval(progress.step):
             return progress
+        self._judge_pace(outcome)
         worked = self._seconds()
         work = replace(self._work, seconds=worked - self._worked)
         self.total += work
@@ -172,6 +180,11 @@ class Loop:
             mfu=work.utilisation(peak=self.peak, world_size=self.ranks.world_size),
         )
         return replace(self._with_line(progress, line), losses=LossSum())
+
+    def _judge_pace(self, outcome: StepOutcome) -> None:
+        if outcome.shares and self.ranks.rank == 0:
+            gathers = self.training.zero.stage == 3
+            self.stragglers.judge(ratios(outcome.shares, gathers=gathers))
 
     def _finish(self, progress: Progress, wishes: Wishes) -> Progress:
         """After a step: evaluate and save if due, and stop if a rank wants to."""
@@ -235,6 +248,7 @@ class Loop:
             max_steps=self._max_steps,
             line=self._newest["loss"],
             evaluation=self._newest["validation"],
+            slowest=self.stragglers.slowest,
         )
         latest = self.keeper.saver.latest
         self.telemetry.show(

@@ -6,6 +6,7 @@ torchrun starts it, once per rank; `train.launcher` starts torchrun. It reads to
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -36,6 +37,7 @@ from pretrain_jobs.train.lifeline import die_with_agent
 from pretrain_jobs.train.loop import Loop
 from pretrain_jobs.train.metrics import TrainingMetrics
 from pretrain_jobs.train.node import SCRATCH_ENV
+from pretrain_jobs.train.pace import Pace, Stragglers, node_name
 from pretrain_jobs.train.process_age import STARTED_ENV, handed_down
 from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
@@ -96,6 +98,7 @@ def train(
     with goodput.during("restore"):
         resumption = resume(config, ranks, engine, start, scratch=scratch, failpoints=failpoints)
     goodput.go_on_from(resumption.progress.time_sheet, config.earlier)
+    stragglers = Stragglers(ranks.gather(node_name(os.environ, socket.gethostname())))
     with ExitStack() as stack:
         stack.enter_context(resumption.keeper)
         loop = Loop(
@@ -112,7 +115,16 @@ def train(
             global_batch=share.global_batch,
             samples_per_epoch=corpus.train.samples_per_epoch,
             peak=_peak(ranks, training),
-            metrics=_metrics(stack, resumption, training, device=ranks.device, goodput=goodput),
+            metrics=_metrics(
+                stack,
+                resumption,
+                training,
+                device=ranks.device,
+                goodput=goodput,
+                stragglers=stragglers,
+            ),
+            pace=Pace(ranks.rank, ranks.world_size, time.perf_counter),
+            stragglers=stragglers,
             telemetry=_telemetry(stack, config, resumption, scratch=scratch),
         )
         goodput.enter("idle")
@@ -194,11 +206,13 @@ def _metrics(
     *,
     device: torch.device,
     goodput: Goodput,
+    stragglers: Stragglers,
 ) -> TrainingMetrics:
     """Figures of this rank for whoever scrapes its pod."""
     metrics = TrainingMetrics(
         resumption,
         goodput=goodput,
+        stragglers=stragglers,
         device=device,
         skips_spikes=training.anomalies.spike == "skip",
         clock=time.time,

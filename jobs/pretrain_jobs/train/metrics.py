@@ -16,6 +16,7 @@ from pretrain_jobs.telemetry import families
 from pretrain_jobs.telemetry.samples import Histogram, Sample
 from pretrain_jobs.train.anomalies import AnomalyState
 from pretrain_jobs.train.goodput import Goodput
+from pretrain_jobs.train.pace import Stragglers
 from pretrain_jobs.train.resume import Resumption
 from pretrain_jobs.train.state import LogLine, Progress, TokenCounts
 
@@ -45,6 +46,7 @@ class TrainingMetrics:
         resumption: Resumption,
         *,
         goodput: Goodput,
+        stragglers: Stragglers,
         device: torch.device,
         skips_spikes: bool,
         clock: Callable[[], float],
@@ -54,6 +56,7 @@ class TrainingMetrics:
         self._damaged = resumption.damaged
         self._keeper = resumption.keeper
         self._goodput = goodput
+        self._stragglers = stragglers
         self._device = device
         self._skips_spikes = skips_spikes
         self._clock = clock
@@ -90,6 +93,7 @@ class TrainingMetrics:
         yield from self._rank_samples()
         if self._shown is not None:
             yield from self._time_samples()
+            yield from self._straggler_samples()
             yield from self._checkpoint_samples(self._shown.checkpoint)
             yield from step_samples(self._shown)
             yield from learning_samples(self._shown, skips_spikes=self._skips_spikes)
@@ -110,6 +114,10 @@ class TrainingMetrics:
         yield Sample(families.RECOVERY, self._recovery)
         if self._resumed:
             yield Sample(families.RESTORE, seconds["restore"], ("storage",))
+
+    def _straggler_samples(self) -> Iterator[Sample]:
+        for rank, ratio in enumerate(self._stragglers.newest):
+            yield Sample(families.STRAGGLER, ratio, (str(rank),))
 
     def _checkpoint_samples(self, latest: CheckpointStatus | None) -> Iterator[Sample]:
         yield self._stalls.sample()

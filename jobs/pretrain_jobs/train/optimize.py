@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 
 from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.train.data import Step
 from pretrain_jobs.train.engine import Engine, Update
+from pretrain_jobs.train.pace import Pace
 from pretrain_jobs.train.ranks import Ranks
 from pretrain_jobs.train.state import TokenCounts
 
@@ -29,15 +30,22 @@ class Wishes:
     failed: bool = False
 
 
+_WISHES = len(fields(Wishes))
+
+
 @dataclass(frozen=True)
 class StepOutcome:
-    """Of one step over all ranks: tokens, sum of squared span lengths, mean loss, update."""
+    """Of one step over all ranks: tokens, sum of squared span lengths, mean loss, update.
+
+    `shares` is what all ranks have told of their pace, if that was due.
+    """
 
     tokens: TokenCounts
     squared_lengths: int
     loss: float
     update: Update
     wishes: Wishes
+    shares: tuple[float, ...] = ()
 
 
 def optimize(
@@ -49,6 +57,7 @@ def optimize(
     must_skip: Callable[[float], bool],
     wishes: Callable[[], Wishes],
     before_update: Callable[[], None],
+    pace: Pace,
 ) -> StepOutcome:
     """Train on one global batch. A collective.
 
@@ -57,20 +66,24 @@ def optimize(
     backward pass waits for the step's mean loss; if `must_skip` says so it spoils the gradient,
     and every rank's update refuses it. Ranks talk once in a step, or twice where
     micro-batches before the last need the weight. Nothing but gradients changes until
-    `before_update` returns.
+    `before_update` returns. `pace` measures the last forward pass, which waits for no other rank
+    before ZeRO stage 3.
     """
     *early, last = step.batches
     counts = _counts(step)
     if early:
         counts = ranks.sum(counts)
     total = sum(_accumulate(engine, batch, weight=_weight(counts)) for batch in early)
-    loss = engine.forward(last)
-    told = [total + loss.value, *map(float, astuple(wishes()))]
+    with pace.computing():
+        loss = engine.forward(last)
+        total += loss.value
+    told = [total, *map(float, astuple(wishes())), *pace.share()]
     if early:
-        summed, *wishing = ranks.sum(told)
+        summed, *others = ranks.sum(told)
     else:
         sums = ranks.sum([*counts, *told])
-        counts, (summed, *wishing) = sums[: len(counts)], sums[len(counts) :]
+        counts, (summed, *others) = sums[: len(counts)], sums[len(counts) :]
+    wishing, shares = others[:_WISHES], others[_WISHES:]
     weight = _weight(counts)
     mean = summed * weight
     engine.backward(loss, weight=math.nan if must_skip(mean) else weight)
@@ -82,6 +95,7 @@ def optimize(
         loss=mean,
         update=engine.step(learning_rate),
         wishes=Wishes(*(ranks_wishing > 0 for ranks_wishing in wishing)),
+        shares=tuple(shares),
     )
 
 

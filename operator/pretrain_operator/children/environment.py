@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
-from pretrain_api.reports import PROGRESS_FILE_ENV, PROGRESS_PORT_ENV, TERMINATION_LOG_ENV
+from pretrain_api.reports import (
+    NODE_ENV,
+    PROGRESS_FILE_ENV,
+    PROGRESS_PORT_ENV,
+    TERMINATION_LOG_ENV,
+)
 from pretrain_api.spec.storage import StorageSpec
 
 from pretrain_operator.children.attempt import Attempt
@@ -12,7 +18,7 @@ from pretrain_operator.children.volumes import CA_FILE, TEMPORARY_PATH
 
 TERMINATION_LOG_PATH = "/dev/termination-log"
 
-EnvVar = dict[str, str]
+EnvVar = dict[str, Any]
 OWNED_ENVIRONMENT = re.compile(
     r"PRETRAIN_.*|PET_.*|TORCHELASTIC_.*|MASTER_ADDR|MASTER_PORT|RANK|WORLD_SIZE|LOCAL_RANK"
     r"|LOCAL_WORLD_SIZE|GROUP_RANK|GROUP_WORLD_SIZE|ROLE_RANK|ROLE_WORLD_SIZE|NODE_RANK|NNODES"
@@ -23,6 +29,12 @@ OWNED_ENVIRONMENT = re.compile(
 _TRAINING = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
 """A shared rendezvous store would leave a restarted worker with a stale address."""
 
+
+_NODE: EnvVar = {
+    "name": NODE_ENV,
+    "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}},
+}
+"""For the sentence that tells which rank is slow, and where."""
 
 _NCCL: dict[str, dict[str, str]] = {
     "none": {},
@@ -36,7 +48,7 @@ NCCL would fall back to a slower one without a word."""
 
 
 def stage_environment(attempt: Attempt) -> list[EnvVar]:
-    """Plain names and values; the completion index is added by Kubernetes itself."""
+    """Names and values, and of a worker its node; Kubernetes itself adds the completion index."""
     port = attempt.progress_port
     values = {
         PROGRESS_FILE_ENV: f"{TEMPORARY_PATH}/progress.json",
@@ -49,7 +61,8 @@ def stage_environment(attempt: Attempt) -> list[EnvVar]:
         **_storage(attempt.storage),
         **(_training(attempt) if attempt.stage == "train" else {}),
     }
-    return [{"name": name, "value": value} for name, value in values.items()]
+    plain: list[EnvVar] = [{"name": name, "value": value} for name, value in values.items()]
+    return [*plain, _NODE] if attempt.stage == "train" else plain
 
 
 def credentials(storage: StorageSpec) -> list[dict[str, dict[str, str]]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pretrain_api.reports import StageProgress, TrainingStatus
+from pretrain_api.reports import LATE_RATIO, StageProgress, TrainingStatus
 from pretrain_api.status import StageStatus
 
 
@@ -35,6 +35,8 @@ def training_figures(training: TrainingStatus) -> str:
         parts.append(f"{quantity(training.tokens_per_second)} tokens/s")
     if training.eta_seconds is not None:
         parts.append(f"{duration(training.eta_seconds)} left")
+    if training.slowest_ratio is not None and training.slowest_ratio > LATE_RATIO:
+        parts.append(f"rank {training.slowest_rank} {training.slowest_ratio:.1f} times the median")
     if training.skipped_steps:
         parts.append(f"{training.skipped_steps} steps skipped")
     return ", ".join(parts)

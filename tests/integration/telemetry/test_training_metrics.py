@@ -12,7 +12,7 @@ import pytest
 from pretrain_api.reports import StageProgress
 from pretrain_jobs.telemetry.families import FAMILIES, GROUPS
 from pretrain_testing.scrapes import Scrape, get, wait_for_scrape
-from pretrain_testing.training import Bed, free_port
+from pretrain_testing.training import DEFAULT_TRAINING, Bed, free_port
 
 ELSEWHERE = {
     "pretrain_mfu_ratio",
@@ -21,6 +21,7 @@ ELSEWHERE = {
 } | {family.name for family in GROUPS["Preprocessing"]}
 """Families of accelerators, of S3, and of another stage."""
 
+INTERVAL: int = DEFAULT_TRAINING["logging"]["intervalSteps"]
 OWNER = {"namespace": "default", "job": "endless"}
 
 
@@ -57,7 +58,7 @@ def scrapes(tmp_path_factory: pytest.TempPathFactory) -> tuple[Scrape, Scrape, b
         first = wait_for_scrape(port, "step 5", has_stepped(5))
     stopped_at = bed.committed_steps()[-1]
     with training(bed, port, attempt=1):
-        resumed = wait_for_scrape(port, "a step more", has_stepped(stopped_at + 1))
+        resumed = wait_for_scrape(port, "an interval more", has_stepped(stopped_at + INTERVAL))
         _, progress = get(port, "/progress")
     return first, resumed, progress
 
@@ -108,3 +109,24 @@ def test_progress_tells_the_step_and_the_commit_it_goes_on_from(
     assert progress.checkpoint is not None
     committed = resumed.value("pretrain_checkpoint_last_committed_step") or 0
     assert committed <= progress.checkpoint.step <= progress.training.step
+
+
+def test_of_two_ranks_the_slower_one_is_measured_by_the_faster(
+    scrapes: tuple[Scrape, Scrape, bytes],
+) -> None:
+    _, resumed, _ = scrapes
+    told = [resumed.value("pretrain_straggler_ratio", **OWNER, rank=rank) for rank in ("0", "1")]
+
+    faster, slower = sorted(ratio for ratio in told if ratio is not None)
+    assert faster == 1.0
+    assert slower >= 1.0
+
+
+def test_progress_tells_the_time_of_all_attempts(scrapes: tuple[Scrape, Scrape, bytes]) -> None:
+    _, resumed, answer = scrapes
+    sheet = StageProgress.model_validate_json(answer).time_sheet
+    own = resumed.value("pretrain_job_time_seconds_total", category="init")
+
+    assert sheet is not None
+    assert own is not None
+    assert sheet.seconds["init"] > own > 0

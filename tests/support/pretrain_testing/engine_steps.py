@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pretrain_jobs.train.engine import BatchLoss, Engine, build_engine
 from pretrain_jobs.train.evaluation import evaluate
 from pretrain_jobs.train.finish import consolidate
 from pretrain_jobs.train.optimize import Wishes, optimize
+from pretrain_jobs.train.pace import Pace
 from pretrain_jobs.train.ranks import Ranks
 from pretrain_jobs.train.stopping import StopRequest
 
@@ -101,6 +103,7 @@ def _step(engine: Engine, ranks: Ranks, step: Any) -> StepFigures:
         must_skip=lambda loss: not math.isfinite(loss),
         wishes=Wishes,
         before_update=lambda: None,
+        pace=Pace(ranks.rank, ranks.world_size, time.monotonic),
     )
     weights = consolidate(engine, rank=0)
     digest = hashlib.sha256()

@@ -216,7 +216,10 @@ def test_credentials_stay_out_of_configs_and_environment() -> None:
     for job in jobs:
         container = job["spec"]["template"]["spec"]["containers"][0]
         assert container["envFrom"] == [{"secretRef": {"name": "s3-credentials"}}]
-        assert all("valueFrom" not in variable for variable in container["env"])
+        sources = [
+            variable["valueFrom"] for variable in container["env"] if "valueFrom" in variable
+        ]
+        assert all(list(source) == ["fieldRef"] for source in sources)
 
 
 def test_an_invalid_job_is_not_rendered() -> None:

@@ -22,7 +22,7 @@ NCCL_NET_BY_HAND = {"name": "NCCL_NET", "value": "a plugin's"}
 
 def environment_of(pod: Manifest) -> dict[str, str]:
     """Environment of the container that runs the stage."""
-    return {entry["name"]: entry["value"] for entry in pod["containers"][0]["env"]}
+    return {entry["name"]: entry.get("value", "") for entry in pod["containers"][0]["env"]}
 
 
 def jobs_of(**spec: Any) -> dict[str, Manifest]:
@@ -197,7 +197,7 @@ def test_a_template_merges_by_name_and_adds_what_is_new() -> None:
     assert job["template"]["metadata"]["labels"]["team"] == "nlp"
     assert pod["tolerations"] == [{"key": "batch"}, {"key": "gpu"}]
     assert [container["name"] for container in pod["containers"]] == ["main", "logs"]
-    env = {variable["name"]: variable["value"] for variable in pod["containers"][0]["env"]}
+    env = {variable["name"]: variable.get("value") for variable in pod["containers"][0]["env"]}
     assert env["HOME"] == "/cache"
     assert env["TMPDIR"] == TEMPORARY_PATH
     assert pod["containers"][0]["command"][:3] == ["python", "-m", "pretrain_jobs"]

@@ -10,7 +10,13 @@ from pretrain_api.job import PretrainJob
 from pretrain_api.reports import StageProgress, TrainingStatus
 from pretrain_api.status import PretrainJobStatus, StageStatus
 from pretrain_operator.observed import Event
-from pretrainctl.local.figures import duration, progress_text, quantity, ratio
+from pretrainctl.local.figures import (
+    duration,
+    progress_text,
+    quantity,
+    ratio,
+    training_figures,
+)
 from pretrainctl.local.lines import LinesView
 from pretrainctl.local.view import TerminalView
 from rich.console import Console
@@ -65,6 +71,13 @@ def test_training_tells_step_loss_speed_and_time_left() -> None:
         "1,200/2,500 steps, loss 4.123, validation 4.300, 21.3k tokens/s, 1m05s left"
     )
     assert ratio(stage, (TRAIN_PROGRESS,)) == 0.48
+
+
+@pytest.mark.parametrize(("slowest", "told"), [(1.5, ""), (2.26, ", rank 3 2.3 times the median")])
+def test_a_rank_that_holds_up_the_others_is_told_of(slowest: float, told: str) -> None:
+    training = TrainingStatus(loss=4.0, slowest_rank=3, slowest_ratio=slowest)
+
+    assert training_figures(training) == f"loss 4.000{told}"
 
 
 def test_slices_add_up_to_the_share_that_is_done() -> None:

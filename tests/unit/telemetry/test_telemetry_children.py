@@ -26,7 +26,7 @@ def ports(container: dict[str, Any]) -> dict[str, int]:
 
 def told(container: dict[str, Any]) -> str | None:
     """The port in a container's environment."""
-    environment = {entry["name"]: entry["value"] for entry in container["env"]}
+    environment = {entry["name"]: entry.get("value") for entry in container["env"]}
     return environment.get(PROGRESS_PORT_ENV)
 
 

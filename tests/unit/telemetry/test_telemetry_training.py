@@ -15,6 +15,7 @@ from pretrain_jobs.dataset.order import Cursor
 from pretrain_jobs.train.anomalies import AnomalyState, after_step
 from pretrain_jobs.train.goodput import CATEGORIES, Category, Goodput
 from pretrain_jobs.train.metrics import Shown, TrainingMetrics, skipped_by_reason
+from pretrain_jobs.train.pace import Stragglers
 from pretrain_jobs.train.resume import Resumption
 from pretrain_jobs.train.state import Progress, TokenCounts
 
@@ -41,6 +42,7 @@ def make_metrics(
     failures: int = 0,
     skipped: int = 0,
     device: str = "cpu",
+    newest: tuple[float, ...] = (),
 ) -> TrainingMetrics:
     saver = SimpleNamespace(failures=failures)
     resumption = Resumption(
@@ -52,6 +54,7 @@ def make_metrics(
     return TrainingMetrics(
         resumption,
         goodput=goodput,
+        stragglers=Stragglers(("a", "b"), newest=newest),
         device=torch.device(device),
         skips_spikes=False,
         clock=lambda: NOW,
@@ -131,6 +134,15 @@ def test_rank_0_tells_where_training_stands() -> None:
     assert found["checkpoint_corrupt_total"] == 1
     assert found["evaluation_metric validation  accuracy"] == 0.5
     assert "gradient_norm" not in found
+
+
+def test_rank_0_tells_how_slow_each_rank_is() -> None:
+    metrics = make_metrics(Goodput(Clock()), newest=(1.0, 2.5))
+    metrics.show(make_shown())
+
+    found = values(metrics)
+
+    assert (found["straggler_ratio 0"], found["straggler_ratio 1"]) == (1.0, 2.5)
 
 
 def test_other_ranks_tell_of_themselves_alone() -> None:

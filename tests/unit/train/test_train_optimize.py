@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from pretrain_jobs.objectives.batch import IGNORED, Batch
 from pretrain_jobs.train.data import Step
 from pretrain_jobs.train.engine import BatchLoss, Update
 from pretrain_jobs.train.optimize import StepOutcome, Wishes, optimize
+from pretrain_jobs.train.pace import Pace
 
 CURSOR = Cursor("dataset", seed=1, samples_per_epoch=10)
 
@@ -60,7 +62,7 @@ def batch_with(labels: int) -> Batch:
     )
 
 
-def outcome_of(*labels: int) -> StepOutcome:
+def outcome_of(*labels: int, pace: Pace | None = None) -> StepOutcome:
     step = Step(
         tuple(batch_with(count) for count in labels), CURSOR, np.zeros(1, int), np.zeros(1, int)
     )
@@ -74,6 +76,7 @@ def outcome_of(*labels: int) -> StepOutcome:
         must_skip=lambda loss: not math.isfinite(loss),
         wishes=Wishes,
         before_update=lambda: None,
+        pace=pace or Pace(0, 1, time.monotonic),
     )
 
 
@@ -94,3 +97,15 @@ def test_a_step_in_which_nothing_is_predicted_weighs_nothing(labels: tuple[int, 
 
     assert outcome.update == Update(0.0, applied=True)
     assert (outcome.loss, outcome.tokens.loss, outcome.tokens.real) == (0.0, 0, 8 * len(labels))
+
+
+@pytest.mark.parametrize("labels", [(3,), (4, 0, 1)])
+def test_a_rank_tells_its_pace_beside_what_the_step_reduces_anyway(labels: tuple[int, ...]) -> None:
+    readings = iter([10.0, 12.5])
+    pace = Pace(1, 3, lambda: next(readings), due=True)
+
+    outcome = outcome_of(*labels, pace=pace)
+
+    assert outcome.shares == (0.0, 0.0, 0.0, 2.5, 0.0, 0.0)
+    assert outcome.wishes == Wishes()
+    assert outcome.loss == pytest.approx(2.0)

@@ -117,10 +117,12 @@ def test_the_status_shows_the_newest_figures_and_what_is_left() -> None:
         max_steps=11,
         line=newest_line(progress, "learningRate"),
         evaluation=newest_line(progress, "validation"),
+        slowest=(3, 1.75),
     )
 
     assert (status.step, status.max_steps, status.validation_loss) == (7, 11, 2.0)
     assert (status.tokens_per_second, status.eta_seconds) == (35.0, 2.0)
+    assert (status.slowest_rank, status.slowest_ratio) == (3, 1.75)
 
 
 def test_a_peak_is_known_only_for_named_devices_in_16_bits() -> None:
