@@ -5,6 +5,8 @@ SHELL := /bin/bash
 export PYTHONDONTWRITEBYTECODE :=
 BIN := .venv/bin
 DEMO_SENTENCES := 酒店的服[MASK]很好 这本书的内[MASK]不错 房间很干[MASK],早餐也很好 电池的时[MASK]太短了
+# On this many processors at most, as each process imports torch first.
+UNIT_TESTS := -m unit -n logical --maxprocesses 8 --dist worksteal
 PYTHON_SOURCES := crds operator jobs tests benchmarks
 
 .PHONY: help
@@ -24,12 +26,12 @@ demo: setup ## Raw text to an evaluated, exported model, on this machine
 
 .PHONY: test
 test: setup test-bed ## All tests that CI runs; those of a cluster need root
-	@$(BIN)/pytest -m unit
+	@$(BIN)/pytest $(UNIT_TESTS)
 	@$(BIN)/python -m tools.test_levels
 
 .PHONY: unit
 unit: setup ## The tests that need no processes and no servers
-	@$(BIN)/pytest -m unit
+	@$(BIN)/pytest $(UNIT_TESTS)
 
 .PHONY: test-bed
 test-bed: setup ## Build what the test bed runs, once: Kubernetes, its images, S3

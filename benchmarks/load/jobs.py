@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from bed.cluster import Bed
+from bed.errors import BedError
 from bed.kwok import NODE_LABEL
 from bed.namespaces import STORAGE_SECRET, create_namespace
 from bed.profile import Profile
@@ -64,12 +65,7 @@ class Load:
     def follow(self) -> Followed:
         """Begin to follow the jobs, those that are there and those to come."""
         followed = Followed(self.jobs)
-        listed = self.bed.api.get(_PATH)
-        for job in listed["items"]:
-            followed.note(job)
-        version = listed["metadata"]["resourceVersion"]
-        arguments = (self.bed.profile, version, followed)
-        threading.Thread(target=_watch, args=arguments, daemon=True).start()
+        threading.Thread(target=self._keep_watching, args=(followed,), daemon=True).start()
         return followed
 
     def pods_created(self) -> dict[str, tuple[int, float]]:
@@ -97,6 +93,15 @@ class Load:
         }
         self.bed.api.request("POST", _PATH, job)
 
+    def _keep_watching(self, followed: Followed) -> None:
+        """Note changes until the cluster goes; a busy API server ends a watch that is slow."""
+        with suppress(OSError, BedError):
+            while True:
+                listed = self.bed.api.get(_PATH)
+                for job in listed["items"]:
+                    followed.note(job)
+                _watch(self.bed.profile, listed["metadata"]["resourceVersion"], followed)
+
     def _list(self, path: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self.bed.api.get(path)["items"]
         return items
@@ -112,8 +117,10 @@ class Followed:
 
     def note(self, job: dict[str, Any]) -> None:
         """Take over a job that was listed or has changed."""
-        self.statuses[job["metadata"]["name"]] = job.get("status") or {}
-        self.heard_at = time.monotonic()
+        name, status = job["metadata"]["name"], job.get("status") or {}
+        if self.statuses.get(name) != status:
+            self.statuses[name] = status
+            self.heard_at = time.monotonic()
 
     def all_complete(self) -> bool:
         """Whether all are; LoadFailedError when one has failed, or nothing happens any more."""
@@ -135,7 +142,7 @@ class Followed:
 
 
 def _watch(profile: Profile, version: str, followed: Followed) -> None:
-    """Note changes until the cluster goes."""
+    """Note changes until the watch ends, for whatever reason."""
     context = ssl.create_default_context(cafile=profile.pki / "ca.crt")
     context.load_cert_chain(profile.pki / "admin.crt", profile.pki / "admin.key")
     connection = http.client.HTTPSConnection(profile.address, profile.api_port, context=context)
@@ -143,4 +150,6 @@ def _watch(profile: Profile, version: str, followed: Followed) -> None:
     with closing(connection), suppress(OSError, http.client.HTTPException, ValueError):
         connection.request("GET", path)
         for line in connection.getresponse():
-            followed.note(json.loads(line)["object"])
+            event = json.loads(line)
+            if event["type"] != "ERROR":
+                followed.note(event["object"])
