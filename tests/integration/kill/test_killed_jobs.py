@@ -94,6 +94,7 @@ def test_kills_from_outside_in_all_stages_change_neither_the_weights_nor_the_sam
     assert results == json.loads((undisturbed.path / "export/eval_results.json").read_text())
 
 
+@pytest.mark.timeout(1800)
 def test_kills_of_ranks_and_writers_change_neither_the_weights_nor_the_samples(
     tmp_path: Path,
 ) -> None:

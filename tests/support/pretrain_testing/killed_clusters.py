@@ -18,7 +18,7 @@ import psutil
 from bed.breakage import processes_of_pod
 from bed.cluster import Bed
 from bed.lifecycle import is_up
-from bed.namespaces import create_namespace, delete_namespace
+from bed.namespaces import passing_namespace
 from bed.profile import profile
 
 from pretrain_testing.cluster_jobs import ClusterJobs, Manifest, stage_of
@@ -29,7 +29,9 @@ from pretrain_testing.killed_job import unlimited
 from pretrain_testing.killed_ranks import WRITER
 from pretrain_testing.kills import Done, Kill, Moment, Victim
 
-NAMESPACE = "chaos"
+PLACE = "chaos"
+"""Of all such jobs in the storage, so that only the first prepares the text; and of namespaces."""
+
 WORKERS = 2
 MOMENTS: tuple[Moment, ...] = ("training", "a save")
 VICTIMS: tuple[Victim, ...] = ("one rank", "its writer", "all ranks", "the launcher")
@@ -48,15 +50,15 @@ def job_on_the_bed(name: str) -> Iterator[DisturbedJob]:
     """A job that trains on the bed that is up; it goes with its namespace."""
     full = profile("full")
     assert is_up(full), "no bed is up: make cluster"
-    bed, prefix = Bed(full), Prefix(NAMESPACE)
-    create_namespace(bed.api, NAMESPACE)
+    bed, prefix = Bed(full), Prefix(PLACE)
     prefix.upload_data()
-    job = DisturbedJob(ClusterJobs(bed.kubectl, NAMESPACE, bed.api), prefix, name)
-    try:
+    with passing_namespace(bed.api, PLACE) as namespace:
+        job = DisturbedJob(ClusterJobs(bed.kubectl, namespace, bed.api), prefix, name)
         job.start()
-        yield job
-    finally:
-        delete_namespace(bed.api, NAMESPACE)
+        try:
+            yield job
+        finally:
+            job.jobs.delete(name)
 
 
 def run_killed(job: DisturbedJob, kills: Sequence[Kill]) -> Iterator[list[Done]]:

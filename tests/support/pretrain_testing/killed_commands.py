@@ -16,8 +16,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,8 +92,8 @@ def with_quick_restarts(manifest: Path, target: Path) -> Path:
 
 def run_undisturbed(manifest: Path, workdir: Workdir) -> None:
     """Run the job to its end."""
-    process = _start(manifest, workdir)
-    output = process.communicate()[0]
+    with _started(manifest, workdir) as process:
+        output = process.communicate()[0]
     assert process.returncode == 0, f"the undisturbed run failed:\n{output}"
 
 
@@ -103,14 +103,14 @@ def run_killed(manifest: Path, workdir: Workdir, kills: Sequence[Kill]) -> list[
     newest = NewestStep(workdir.ledger)
     done: list[tuple[Kill, set[int]]] = []
     for _ in range(len(kills) + RUN_LIMIT):
-        process = _start(manifest, workdir)
-        while pending and _wait_for(pending[0], process, workdir, newest):
-            kill = pending.pop(0)
-            _carry_out(kill, process)
-            done.append((kill, set(begun_after(workdir.ledger))))
-            if kill.victim in OUTSIDE:
-                break
-        output = process.communicate()[0]
+        with _started(manifest, workdir) as process:
+            while pending and _wait_for(pending[0], process, workdir, newest):
+                kill = pending.pop(0)
+                _carry_out(kill, process)
+                done.append((kill, set(begun_after(workdir.ledger))))
+                if kill.victim in OUTSIDE:
+                    break
+            output = process.communicate()[0]
         if process.returncode == 0:
             assert not pending, f"the job ended before these moments came: {pending}"
             return [Done(kill, _resumed(workdir.ledger, known)) for kill, known in done]
@@ -130,9 +130,11 @@ def _resumed(ledger: Path, known: set[int]) -> int | None:
     return later[min(later)] if later else None
 
 
-def _start(manifest: Path, workdir: Workdir) -> subprocess.Popen[str]:
+@contextmanager
+def _started(manifest: Path, workdir: Workdir) -> Iterator[subprocess.Popen[str]]:
+    """The command, which is not left running; all that it starts ends with it."""
     workdir.ledger.mkdir(parents=True, exist_ok=True)
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-m", "pretrainctl", "local", manifest, "--workdir", workdir.path],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -141,6 +143,11 @@ def _start(manifest: Path, workdir: Workdir) -> subprocess.Popen[str]:
         start_new_session=True,
         env={**os.environ, "PRETRAIN_LEDGER_DIR": str(workdir.ledger)},
     )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def _wait_for(
