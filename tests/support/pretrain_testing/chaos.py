@@ -197,7 +197,8 @@ def _judge(endings: list[Ending], *, again: str) -> int:
     if failed:
         _say(f"{len(failed)} of {len(endings)} runs failed; all again: {again}")
         return 1
-    _say(f"{len(done)} kills: weights byte-identical, ledger identical; again: {again}")
+    alone = f" RUN={endings[0].run.number}" if len(endings) == 1 else ""
+    _say(f"{len(done)} kills: weights byte-identical, ledger identical; again: {again}{alone}")
     return 0
 
 
