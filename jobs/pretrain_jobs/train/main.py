@@ -43,7 +43,7 @@ from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
 from pretrain_jobs.train.schedule import with_known_steps
 from pretrain_jobs.train.stacks import told_at_signal
-from pretrain_jobs.train.stopping import stop_on_sigterm
+from pretrain_jobs.train.stopping import ended_by_sigterm, stop_on_sigterm
 from pretrain_jobs.train.telemetry import LOG_DIR_ENV, Telemetry
 from pretrain_jobs.train.throughput import peak_operations
 
@@ -59,6 +59,7 @@ def main(config_path: Path) -> StageResult:
         torch.set_num_threads(config.workers.threads_per_process)
         require_devices(config.workers, local_rank=place.local_rank)
         with (
+            ended_by_sigterm(),
             process_group(
                 place,
                 device=config.workers.device,

@@ -56,6 +56,8 @@ _ERRORS: dict[Cause, type[StageError]] = {
     )
 }
 
+_NOTHING_TO_SAVE = "stopped by SIGTERM before training began"
+
 
 @dataclass(frozen=True)
 class RankEnding:
@@ -86,6 +88,8 @@ def explain(
         return preempted
     errors = [(ending, _error(ending, out_of_memory=out_of_memory)) for ending in failed]
     _, error = min(errors, key=lambda pair: _order(*pair))
+    if stopped and error.cause is Cause.INFRASTRUCTURE and any(map(_obeyed, failed)):
+        return PreemptedError(_NOTHING_TO_SAVE)
     return error
 
 
@@ -94,7 +98,7 @@ def explain_agent(code: int, *, stopped: bool, out_of_memory: bool) -> StageErro
     if code == 0:
         return None
     if stopped:
-        return PreemptedError("stopped by SIGTERM before training began")
+        return PreemptedError(_NOTHING_TO_SAVE)
     if out_of_memory and code == -signal.SIGKILL:
         return OutOfMemoryError(
             "torchrun was killed (SIGKILL) because the container reached its memory limit: raise "
@@ -116,6 +120,11 @@ def _preempted(failed: Sequence[RankEnding]) -> StageError | None:
     """What a rank says that stopped as it was asked to; its peers then lose it."""
     told = [e.report for e in failed if e.report and e.report.cause is Cause.PREEMPTED]
     return error_of(told[0]) if told else None
+
+
+def _obeyed(ending: RankEnding) -> bool:
+    """Whether a rank was ended by the SIGTERM that it was sent, having nothing to save."""
+    return ending.exit_code == -signal.SIGTERM
 
 
 def _cause(ending: RankEnding) -> Cause | None:

@@ -1,4 +1,8 @@
-"""The wish to stop: SIGTERM sets a flag that the loop looks at; the step in progress finishes."""
+"""The wish to stop: in training SIGTERM sets a flag, and the step in progress finishes.
+
+Where there is nothing to save it ends the rank at once, whatever it waits for: peers to meet, in
+code that lets no handler of Python's run, or for a download.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,16 @@ class StopRequest:
     def set(self, _number: int, _frame: FrameType | None) -> None:
         """Take note, as a signal handler."""
         self.requested = True
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """In the block SIGTERM ends the process by itself; the launcher says what that means."""
+    previous = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

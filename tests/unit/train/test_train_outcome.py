@@ -78,6 +78,20 @@ def test_a_node_that_was_asked_to_stop_is_preempted_though_ranks_lost_each_other
     assert error.cause is Cause.PREEMPTED
 
 
+def test_a_node_whose_rank_ended_when_it_was_asked_to_is_preempted() -> None:
+    alone = why(RankEnding(0, TERMINATED), stopped=True)
+    lost = why(RankEnding(0, TERMINATED, time=2.0), ended(1, Cause.INFRASTRUCTURE), stopped=True)
+
+    assert (alone.cause, lost.cause) == (Cause.PREEMPTED, Cause.PREEMPTED)
+    assert "before training began" in str(alone)
+
+
+def test_a_rank_that_was_asked_to_stop_does_not_hide_a_mistake_of_its_peer() -> None:
+    error = why(RankEnding(0, TERMINATED), ended(1, Cause.USER_ERROR), stopped=True)
+
+    assert error.cause is Cause.USER_ERROR
+
+
 def test_an_error_keeps_whether_it_is_worth_a_retry() -> None:
     refused = why(ended(0, Cause.STORAGE_UNAVAILABLE, retryable=False))
     unavailable = why(ended(0, Cause.STORAGE_UNAVAILABLE))
