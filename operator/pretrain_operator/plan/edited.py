@@ -16,14 +16,15 @@ from pretrain_operator.plan.running import waits_to_begin
 
 def with_edit(turn: Turn, draft: Draft, stage: StageStatus, job: ObservedJob) -> Draft:
     """Give up an attempt that waits and was made from an older spec; no budget is used."""
-    if draft.refused or not _is_older(turn, job) or not _is_stuck(job):
+    if draft.refused or not is_older(turn, job) or not _is_stuck(job):
         return draft
     text = f"The spec was edited while attempt {stage.attempt} of {stage.name} could not start."
     draft = draft.with_event("Normal", "AttemptReplaced", text)
     return draft.with_next_attempt(stage, message=text, retry_time=turn.now)
 
 
-def _is_older(turn: Turn, job: ObservedJob) -> bool:
+def is_older(turn: Turn, job: ObservedJob) -> bool:
+    """Whether an attempt was made from an older spec than the job has now."""
     return job.generation is not None and job.generation < turn.job.metadata.generation
 
 

@@ -33,6 +33,7 @@ from pretrain_operator.plan.decision import Draft, Plan, Turn, Verdict
 from pretrain_operator.plan.edited import with_edit
 from pretrain_operator.plan.failures import Settling
 from pretrain_operator.plan.goodput import with_end
+from pretrain_operator.plan.lost import with_lost_children
 from pretrain_operator.plan.ownership import is_foreign
 from pretrain_operator.plan.pod_failures import Failure
 from pretrain_operator.plan.progress import (
@@ -145,8 +146,8 @@ def _watch(turn: Turn, draft: Draft, stage: StageStatus, alive: Alive) -> Draft:
     live = is_live(alive.job)
     draft = with_progress(turn, draft, stage, alive.job, live=live).waking_at(alive.checked_at)
     draft = with_blockage(turn, replace(draft, live=live), alive.job)
-    for replaced in (with_room, with_resize, with_edit):
-        draft = replaced(turn, draft, stage, alive.job)
+    for mended in (with_room, with_resize, with_edit, with_lost_children):
+        draft = mended(turn, draft, stage, alive.job)
         if draft.has_left(stage):
             break
     return draft

@@ -7,7 +7,7 @@ it, so that a restarted operator does not try again. What may pass by itself is 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from pretrain_api.reports import Cause
 from pretrain_api.status import StageStatus
@@ -36,13 +36,13 @@ def with_standing_denial(turn: Turn, draft: Draft) -> Draft | None:
 
 def with_refused_child(turn: Turn, draft: Draft, stage: StageStatus) -> Draft | None:
     """Answer a refusal of one of the attempt's own children; None when it may be applied."""
-    refusal = _refusal_of(turn, stage)
+    refusal = refusal_of(turn, stage)
     if refusal is None:
         return None
     cause = cause_of_refusal(refusal.message, code=refusal.code)
     if cause is Cause.ADMISSION_DENIED:
         return _deny(draft, stage, _sentence(f"the {refusal.kind}", stage, refusal.message))
-    until = refusal.at + retry_gap(refusal.count)
+    until = tried_again_at(refusal)
     if until <= turn.now:
         return None
     sentence = _sentence(f"the {refusal.kind}", stage, refusal.message)
@@ -80,7 +80,12 @@ def retry_gap(count: int) -> timedelta:
     return min(FIRST_GAP * (1 << doublings), LONGEST_GAP)
 
 
-def _refusal_of(turn: Turn, stage: StageStatus) -> Refusal | None:
+def tried_again_at(refusal: Refusal) -> datetime:
+    """When a child that was refused is applied once more."""
+    return refusal.at + retry_gap(refusal.count)
+
+
+def refusal_of(turn: Turn, stage: StageStatus) -> Refusal | None:
     """The last refusal of the current attempt's children, made from the spec as it is now."""
     wanted = (stage.name, stage.attempt, turn.job.metadata.generation)
     mine = [r for r in turn.observed.refusals if (r.stage, r.attempt, r.generation) == wanted]

@@ -26,18 +26,21 @@ def start_or_wait(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
     released_at = _released_at(turn, stage)
     if released_at is not None and turn.now < released_at:
         return _wait(draft, stage, released_at, reason="pods of the attempt before are ending.")
-    attempt = _attempt(turn, draft, stage)
+    attempt = attempt_to_build(turn, draft, stage)
     missing = [m for m in build_attempt(attempt) if not _exists(m, turn.observed)]
     return replace(draft, apply=(*draft.apply, *missing))
 
 
-def _attempt(turn: Turn, draft: Draft, stage: StageStatus) -> Attempt:
+def attempt_to_build(
+    turn: Turn, draft: Draft, stage: StageStatus, *, size: int | None = None
+) -> Attempt:
+    """What the current attempt's children are made from; `size` is that of one that was begun."""
     job, trains = resolved_job(turn.job, turn.settings), stage.name == "train"
     return Attempt(
         job=job,
         stage=stage.name,
         number=stage.attempt,
-        completions=completions(stage, job.spec),
+        completions=size or completions(stage, job.spec),
         artifacts=known_artifacts(draft.status.stages),
         storage=storage_of(job, turn.settings),
         settings=turn.settings,

@@ -64,6 +64,26 @@ def test_a_suspended_job_has_one_status_and_no_children(world: World):
     assert len(world.api.requests) == before
 
 
+def test_a_child_that_somebody_deletes_is_applied_once_and_nothing_else_is_written(world: World):
+    world.create()
+    world.settle()
+    for stage in ("tokenizer", "preprocess"):
+        world.run(stage)
+        world.succeed(stage)
+    world.run("train")
+    world.wait(60)
+    service = next(place for place in world.api.objects if place[0] == "Service")
+    before = len(world.api.requests)
+
+    world.store.services.remove(world.api.objects.pop(service))
+    world.settle()
+    for _ in range(5):
+        world.wait(600)
+
+    assert world.api.requests[before:] == ["apply Service", "post event"]
+    assert service in world.api.objects
+
+
 def test_figures_that_change_all_the_time_are_written_once_in_ten_seconds(world: World):
     world.create()
     world.settle()
