@@ -6,6 +6,7 @@ DisruptionTarget condition, quoted as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -85,14 +86,15 @@ class PodFacts:
 def _observed(raw: Raw) -> ObservedPod:
     metadata, spec, status = (part(raw, name) for name in ("metadata", "spec", "status"))
     stage_state = _state(status, "containerStatuses", CONTAINER)
-    ended = part(stage_state, "terminated") or _failed_init(status)
+    stage_end = part(stage_state, "terminated")
+    ended = stage_end or _failed_init(spec, status)
     report = _report(ended)
     disruption = find_condition(status, "DisruptionTarget")
     scheduled = find_condition(status, "PodScheduled")
     return ObservedPod(
         name=str(metadata.get("name", "")),
         index=_index(metadata),
-        phase=_phase(status, ended),
+        phase=_phase(status, stage_end),
         exit_code=ended.get("exitCode"),
         signal=ended.get("signal"),
         node=str(spec.get("nodeName") or ""),
@@ -104,28 +106,24 @@ def _observed(raw: Raw) -> ObservedPod:
         deleting=bool(metadata.get("deletionTimestamp")),
         lingering=_lingering(status, ended),
         proxy=_proxy(spec),
-        **_told(spec, status, stage_state, ended, reported=report is not None),
+        **_told(spec, status, ended, reported=report is not None),
     )
 
 
-def _told(spec: Raw, status: Raw, stage_state: Raw, ended: Raw, *, reported: bool) -> _Said:
+def _told(spec: Raw, status: Raw, ended: Raw, *, reported: bool) -> _Said:
     """`reason` and `message`: the first that says anything, from the container to the node.
 
     A report says more than the termination message that it was read from.
     """
     last_words = "" if reported else str(ended.get("message") or "")
-    waiting = part(stage_state, "waiting") or _waiting_init(status)
+    waiting = {} if ended.get("exitCode") else _waiting(spec, status)
     scheduled = find_condition(status, "PodScheduled") or {}
     disruption = find_condition(status, "DisruptionTarget") or {}
     candidates: tuple[tuple[bool, Raw, Any], ...] = (
         (ended.get("reason", "") not in _PLAIN_ENDS, ended, last_words),
         (bool(status.get("reason")), status, status.get("message") or last_words),
         (is_true(disruption), disruption, last_words or disruption.get("message")),
-        (
-            waiting.get("reason", "") not in _PLAIN_WAITS,
-            waiting,
-            _with_image(spec, str(waiting.get("message") or "")),
-        ),
+        (bool(waiting), waiting, waiting.get("message")),
         (scheduled.get("status") == "False", scheduled, scheduled.get("message")),
         (True, {}, last_words),
     )
@@ -134,11 +132,40 @@ def _told(spec: Raw, status: Raw, stage_state: Raw, ended: Raw, *, reported: boo
     return {"reason": str(source.get("reason") or ""), "message": text[-MESSAGE_LIMIT:]}
 
 
-def _with_image(spec: Raw, message: str) -> str:
+def _waiting(spec: Raw, status: Raw) -> Raw:
+    """The waiting state of the first container that tells why it waits, the stage's own first.
+
+    An init container keeps all others waiting, and a side container the pod from being whole; a
+    text on one of them begins with its name.
+    """
+    for name, state in _states(status):
+        waiting = part(state, "waiting")
+        if waiting.get("reason", "") in _PLAIN_WAITS:
+            continue
+        text = _with_image(spec, name, str(waiting.get("message") or ""))
+        return {**waiting, "message": text if name == CONTAINER else f"container {name}: {text}"}
+    return {}
+
+
+def _states(status: Raw) -> Iterator[tuple[str, Raw]]:
+    """Names and states of all containers: the stage's own, then the others in their order."""
+    yield CONTAINER, _state(status, "containerStatuses", CONTAINER)
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for told in entries(status, kind):
+            if told.get("name") != CONTAINER:
+                yield str(told.get("name")), part(told, "state")
+
+
+def _with_image(spec: Raw, name: str, message: str) -> str:
     """A registry's text does not always name the image that it is about."""
-    container = next((c for c in entries(spec, "containers") if c.get("name") == CONTAINER), {})
+    container = next((c for c in _containers(spec) if c.get("name") == name), {})
     image = str(container.get("image") or "")
     return message if image in message else f"{image}: {message}"
+
+
+def _containers(spec: Raw) -> Iterator[Raw]:
+    yield from entries(spec, "initContainers")
+    yield from entries(spec, "containers")
 
 
 def _state(status: Raw, statuses: str, name: str) -> Raw:
@@ -146,24 +173,29 @@ def _state(status: Raw, statuses: str, name: str) -> Raw:
     return part(found, "state")
 
 
-def _failed_init(status: Raw) -> Raw:
-    """The end of an init container that failed; the stage's own was never started then."""
-    ends = [part(c, "state", "terminated") for c in entries(status, "initContainerStatuses")]
+def _failed_init(spec: Raw, status: Raw) -> Raw:
+    """The end of an init container that failed; the stage's own was never started then.
+
+    One that restarts always is a side container, which only begins again.
+    """
+    restarting = {
+        c.get("name") for c in entries(spec, "initContainers") if c.get("restartPolicy") == "Always"
+    }
+    ends = [
+        part(told, "state", "terminated")
+        for told in entries(status, "initContainerStatuses")
+        if told.get("name") not in restarting
+    ]
     return next((end for end in ends if end.get("exitCode")), {})
 
 
-def _waiting_init(status: Raw) -> Raw:
-    states = [part(c, "state", "waiting") for c in entries(status, "initContainerStatuses")]
-    return next((state for state in states if state), {})
-
-
-def _phase(status: Raw, ended: Raw) -> PodPhase:
-    """A stage whose container has failed is lost, whatever other containers still do.
+def _phase(status: Raw, stage_end: Raw) -> PodPhase:
+    """A stage whose container has failed is lost, whatever other containers still do or wait for.
 
     A phase that is not known any more (Unknown, of a node that is lost) was Running before.
     """
     phase = _PHASES.get(str(status.get("phase", "Pending")), "Running")
-    return "Failed" if phase == "Running" and ended.get("exitCode") else phase
+    return "Failed" if stage_end.get("exitCode") else phase
 
 
 def _lingering(status: Raw, ended: Raw) -> str:
@@ -180,8 +212,7 @@ def _lingering(status: Raw, ended: Raw) -> str:
 
 def _proxy(spec: Raw) -> str:
     """The container that a service mesh has put into the pod, if one has."""
-    containers = (*entries(spec, "initContainers"), *entries(spec, "containers"))
-    names = (str(container.get("name")) for container in containers)
+    names = (str(container.get("name")) for container in _containers(spec))
     return next((name for name in names if name in _PROXIES), "")
 
 

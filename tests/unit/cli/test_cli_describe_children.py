@@ -72,6 +72,21 @@ def test_a_volume_that_cannot_be_mounted_is_not_taken_for_an_image() -> None:
     assert told(found(sim, pods=pod, events=events))["What to do"][0].startswith("Make the volume")
 
 
+def test_a_mount_that_failed_once_hides_no_missing_image_of_an_init_container() -> None:
+    sim = Simulation(make_job())
+    sim.settle()
+    running = sim.condition("Running").model_copy(update={"reason": "ImagePull"})
+    others = [c for c in sim.job.status.conditions if c.type != "Running"]
+    changes = {"blocked_by": "cannot get the image", "conditions": [*others, running]}
+    sim.job = sim.job.model_copy(update={"status": sim.job.status.model_copy(update=changes)})
+    raw = raw_pod(0, "tokenizer", phase="Pending", state=waiting("PodInitializing"))
+    raw["status"]["initContainerStatuses"] = [{"name": "fetch", "state": waiting("ErrImagePull")}]
+    failed = event("timed out", at="2026-01-01T00:00:10Z", reason="FailedMount")
+    events = told_once([failed], job_uid="0")
+    (advice,) = told(found(sim, pods=pods(raw), events=events))["What to do"]
+    assert advice.startswith("Check the image's name")
+
+
 def test_nodes_that_ended_attempts_are_told_with_their_fate() -> None:
     sim = training()
     nodes = [

@@ -155,6 +155,71 @@ def test_a_container_on_its_way_says_nothing(reason: str) -> None:
     assert pod.scheduled_at is not None
 
 
+NO_IMAGE = waiting("ErrImagePull", "manifest unknown")
+
+
+def with_container(raw: dict[str, Any], name: str, state: dict[str, Any], *, init: bool) -> None:
+    """Another container than the stage's own, as the user's pod template adds it."""
+    kind, statuses = (
+        ("initContainers", "initContainerStatuses") if init else ("containers", "containerStatuses")
+    )
+    image = f"registry.example/{name}:1"
+    raw["spec"].setdefault(kind, []).append({"name": name, "image": image})
+    raw["status"].setdefault(statuses, []).append({"name": name, "state": state})
+
+
+def test_an_init_container_without_an_image_is_told_by_its_name() -> None:
+    raw = raw_pod(phase="Pending", state=waiting("PodInitializing"))
+    with_container(raw, "ready", terminated(0, reason="Completed"), init=True)
+    with_container(raw, "fetch", NO_IMAGE, init=True)
+
+    pod = pod_of(raw)
+
+    assert pod.reason == "ErrImagePull"
+    assert pod.message == "container fetch: registry.example/fetch:1: manifest unknown"
+
+
+@pytest.mark.parametrize(
+    "state", [None, terminated(0, reason="Completed")], ids=["at work", "done"]
+)
+def test_a_side_container_without_an_image_is_told_by_its_name(
+    state: dict[str, Any] | None,
+) -> None:
+    raw = raw_pod(phase="Pending", state=state)
+    with_container(raw, "proxy", NO_IMAGE, init=False)
+
+    pod = pod_of(raw)
+
+    assert (pod.phase, pod.reason) == ("Pending", "ErrImagePull")
+    assert pod.message == "container proxy: registry.example/proxy:1: manifest unknown"
+
+
+def test_the_stages_own_container_is_told_before_others() -> None:
+    raw = raw_pod(phase="Pending", state=waiting("ImagePullBackOff", "no such tag"))
+    with_container(raw, "proxy", NO_IMAGE, init=False)
+
+    assert pod_of(raw).message == "registry.example/train:1: no such tag"
+
+
+def test_a_failed_stage_is_lost_by_its_own_words_though_a_side_container_waits() -> None:
+    raw = raw_pod(phase="Pending", state=terminated(1, message="Traceback"))
+    with_container(raw, "proxy", NO_IMAGE, init=False)
+
+    pod = pod_of(raw)
+
+    assert (pod.phase, pod.reason, pod.message) == ("Failed", "", "Traceback")
+
+
+def test_a_side_container_that_is_started_again_is_not_the_pods_end() -> None:
+    raw = raw_pod()
+    with_container(raw, "proxy", terminated(1), init=True)
+    raw["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+
+    pod = pod_of(raw)
+
+    assert (pod.phase, pod.exit_code) == ("Running", None)
+
+
 def test_the_scheduler_is_quoted() -> None:
     text = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
     raw = raw_pod(phase="Pending", containerStatuses=[])
