@@ -89,7 +89,7 @@ class Artifact(ApiModel):
 
 
 class StageResult(ApiModel):
-    """What a successful stage hands to the plan.
+    """What a successful stage hands to the plan; of one that failed, its newest checkpoint.
 
     The tokenizer stage resolves the sources, so it alone can tell the fingerprints of all later
     stages and how many slices the input has.

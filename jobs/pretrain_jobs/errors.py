@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pretrain_api.reports import EXIT_CODES, Cause
+from pretrain_api.reports import EXIT_CODES, Cause, CheckpointStatus
 
 
 class StageError(Exception):
@@ -18,6 +18,9 @@ class StageError(Exception):
     retryable: ClassVar[bool] = True
     mendable: ClassVar[bool] = False
     """Whether what will not change by itself may be changed by others, the job being as it is."""
+
+    checkpoint: CheckpointStatus | None = None
+    """The newest commit of a training that ends so, which whoever has it sets."""
 
     @property
     def exit_code(self) -> int:

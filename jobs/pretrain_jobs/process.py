@@ -73,6 +73,7 @@ def run_stage(
             result = main(_readable(config_path))
     except BaseException as error:  # noqa: BLE001 - the process's top
         ending = _classify(error)
+        result = _left_by(error)
         _announce(stage, ending, error)
     report = StageReport(
         stage=stage,
@@ -137,6 +138,12 @@ def _classify(error: BaseException) -> _Ending:
     if isinstance(error, KeyboardInterrupt):
         return _Ending(Cause.PREEMPTED, "interrupted", True)
     return _Ending(Cause.UNKNOWN, f"{type(error).__name__}: {error}", True)
+
+
+def _left_by(error: BaseException) -> StageResult | None:
+    """What holds of a stage's work although it failed: its newest checkpoint."""
+    checkpoint = error.checkpoint if isinstance(error, StageError) else None
+    return StageResult(checkpoint=checkpoint) if checkpoint is not None else None
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

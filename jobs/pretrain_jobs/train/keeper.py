@@ -16,6 +16,7 @@ from pretrain_api.spec.lifecycle import CheckpointSpec
 from pretrain_jobs.checkpoint.orders import Companion
 from pretrain_jobs.checkpoint.random_state import capture_random_state
 from pretrain_jobs.checkpoint.save import Saver
+from pretrain_jobs.errors import StageError
 from pretrain_jobs.train.state import Progress
 
 _log = logging.getLogger(__name__)
@@ -87,5 +88,10 @@ class Keeper:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End the writer; after a failure at once, and with it a save that is under way."""
+        """End the writer; after a failure at once, and with it a save that is under way.
+
+        The failure is told the newest commit.
+        """
+        if isinstance(error, StageError):
+            error.checkpoint = self.saver.latest
         self.saver.close(tidily=kind is None)

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pretrain_api.reports import Cause, StageReport
+from pretrain_api.reports import Cause, CheckpointStatus, StageReport
 
 from pretrain_jobs.errors import (
     CheckpointUnusableError,
@@ -78,18 +78,17 @@ def explain(
 ) -> StageError | None:
     """The error that the ranks' endings come down to; None when all succeeded.
 
+    It has the newest checkpoint that any of them told.
     `stopped` tells that this node was asked to stop, `out_of_memory` that the kernel killed
     processes of this container meanwhile.
     """
     failed = [ending for ending in endings if ending.exit_code or _cause(ending) is not None]
     if not failed:
         return None
-    if stopped and (preempted := _preempted(failed)):
-        return preempted
-    errors = [(ending, _error(ending, out_of_memory=out_of_memory)) for ending in failed]
-    _, error = min(errors, key=lambda pair: _order(*pair))
+    error = (_preempted(failed) if stopped else None) or _first(failed, out_of_memory=out_of_memory)
     if stopped and error.cause is Cause.INFRASTRUCTURE and any(map(_obeyed, failed)):
-        return PreemptedError(_NOTHING_TO_SAVE)
+        error = PreemptedError(_NOTHING_TO_SAVE)
+    error.checkpoint = _newest_checkpoint(endings)
     return error
 
 
@@ -114,6 +113,19 @@ def error_of(report: StageReport) -> StageError:
         kind = StorageDeniedError if report.mendable else StorageRefusedError
     where = f"rank {report.rank}: " if report.rank is not None else ""
     return kind(f"{where}{report.message}")
+
+
+def _first(failed: Sequence[RankEnding], *, out_of_memory: bool) -> StageError:
+    """The error that explains the others."""
+    errors = [(ending, _error(ending, out_of_memory=out_of_memory)) for ending in failed]
+    _, error = min(errors, key=lambda pair: _order(*pair))
+    return error
+
+
+def _newest_checkpoint(endings: Sequence[RankEnding]) -> CheckpointStatus | None:
+    results = [e.report.result for e in endings if e.report is not None and e.report.result]
+    told = [result.checkpoint for result in results if result.checkpoint is not None]
+    return max(told, key=lambda checkpoint: checkpoint.step, default=None)
 
 
 def _preempted(failed: Sequence[RankEnding]) -> StageError | None:

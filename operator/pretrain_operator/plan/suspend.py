@@ -23,7 +23,8 @@ def begin_suspension(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
     Its pods get their grace period, in which training saves a last checkpoint.
     """
     if suspended_since(draft.status) is None:
-        draft = draft.with_event("Normal", "Suspended", "The job is suspended; its pods are ended.")
+        text = "The job is suspended; its pods are told to end."
+        draft = draft.with_event("Normal", "Suspended", text)
         draft = with_wait_broken_off(turn, draft) if stage.name == "train" else draft
     if stage.state != "Running" and turn.attempt_of(stage) is None:
         return draft

@@ -130,6 +130,9 @@ def test_two_nodes_stopped_by_sigterm_go_on_from_the_step_they_stopped_at(
     assert [ending.code for ending in endings] == [75, 75], endings[0].output
     assert all("stopped by SIGTERM after step" in ending.message for ending in endings)
     (stopped_at,) = bed.committed_steps()
+    results = [ending.report.result for ending in endings if ending.report]
+    told = [result.checkpoint.step for result in results if result and result.checkpoint]
+    assert told == [stopped_at, stopped_at]
     assert {step for step, _ in bed.ledger_entries()} == set(range(1, stopped_at + 1))
 
     resumed = bed.start(attempt=1).wait()

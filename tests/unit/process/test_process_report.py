@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from pretrain_api.reports import StageReport, StageResult
-from pretrain_jobs.errors import StageError, StorageDeniedError, StorageRefusedError
+from pretrain_jobs.errors import PreemptedError, StageError, StorageDeniedError, StorageRefusedError
 from pretrain_jobs.process import run_stage
+from pretrain_testing.plan_simulator import commit
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,20 @@ def test_a_report_tells_whether_a_failure_passes_or_may_be_mended(
     report = StageReport.model_validate_json(path.read_bytes())
     assert code == kind("").exit_code == 69
     assert (report.retryable, report.mendable) == (retryable, mendable)
+
+
+def test_the_report_of_a_training_that_was_stopped_has_its_newest_checkpoint(
+    tmp_path: Path,
+) -> None:
+    def main(_config: Path) -> StageResult:
+        error = PreemptedError("stopped by SIGTERM after step 450")
+        error.checkpoint = commit(450)
+        raise error
+
+    config, path = tmp_path / "config.json", tmp_path / "report"
+    config.write_text("{}")
+
+    run_stage("train", main, config, report_path=path)
+
+    report = StageReport.model_validate_json(path.read_bytes())
+    assert report.result == StageResult(checkpoint=commit(450))

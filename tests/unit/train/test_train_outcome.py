@@ -1,9 +1,10 @@
 """From how each rank ended to why the attempt did."""
 
 import pytest
-from pretrain_api.reports import Cause, StageReport
+from pretrain_api.reports import Cause, StageReport, StageResult
 from pretrain_jobs.errors import StageError
 from pretrain_jobs.train.outcome import RankEnding, explain, explain_agent
+from pretrain_testing.plan_simulator import commit
 
 KILLED, TERMINATED = -9, -15
 
@@ -90,6 +91,21 @@ def test_a_rank_that_was_asked_to_stop_does_not_hide_a_mistake_of_its_peer() -> 
     error = why(RankEnding(0, TERMINATED), ended(1, Cause.USER_ERROR), stopped=True)
 
     assert error.cause is Cause.USER_ERROR
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_an_error_has_the_newest_checkpoint_that_a_rank_tells(stopped: bool) -> None:
+    older, newer = (StageResult(checkpoint=commit(step)) for step in (400, 450))
+
+    error = why(
+        ended(0, Cause.PREEMPTED, result=older),
+        ended(1, Cause.INFRASTRUCTURE, result=newer),
+        ended(2, Cause.PREEMPTED),
+        stopped=stopped,
+    )
+
+    assert error.checkpoint == commit(450)
+    assert why(ended(0, Cause.PREEMPTED), stopped=stopped).checkpoint is None
 
 
 def test_an_error_keeps_whether_it_is_worth_a_retry() -> None:
