@@ -46,6 +46,7 @@ from pretrain_operator.plan.progress import (
 from pretrain_operator.plan.quarantine import with_room
 from pretrain_operator.plan.refused import (
     with_refused_child,
+    with_refused_edit,
     with_refused_pods,
     with_standing_denial,
 )
@@ -81,7 +82,7 @@ def _decide(turn: Turn) -> Draft:
     sentence = "; ".join(str(problem) for problem in _problems(turn))
     if sentence and not was_accepted(turn.job):
         return draft.failed(Verdict(Cause.USER_ERROR.value, sentence, accepted=False))
-    draft = replace(draft, refused=sentence)
+    draft = with_refused_edit(turn, draft, sentence)
     draft = with_newest_checkpoint(turn, end_suspension(turn, draft))
     draft = with_workers(turn, _advance(turn, draft))
     return enforce_deadlines(turn, with_clocks(turn, draft))

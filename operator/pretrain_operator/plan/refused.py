@@ -24,6 +24,15 @@ LONGEST_GAP = timedelta(minutes=5)
 _ADVICE = "Correct the spec; it is tried again then."
 
 
+def with_refused_edit(turn: Turn, draft: Draft, sentence: str) -> Draft:
+    """Keep what is wrong with an edited spec, if anything; one event for each such sentence."""
+    before = find_condition(turn.job.status, "Accepted")
+    if sentence and (before is None or before.message != sentence):
+        text = f"The edited spec cannot be run: {sentence}"
+        draft = draft.with_event("Warning", "EditRefused", text)
+    return replace(draft, refused=sentence)
+
+
 def with_standing_denial(turn: Turn, draft: Draft) -> Draft | None:
     """Stay as it is while the spec is the one that was denied; None when nothing was."""
     accepted = find_condition(turn.job.status, "Accepted")

@@ -192,6 +192,29 @@ def test_a_bad_edit_does_not_end_what_runs_and_a_good_one_mends_it() -> None:
     assert sim.child("train").attempt == 1
 
 
+def test_a_bad_edit_is_one_event_with_what_is_wrong() -> None:
+    sim = training()
+    good = sim.job.spec.workers
+    bad = good.model_copy(update={"pod_template": {"spec": {"hostNetwork": True}}})
+
+    sim.edit(workers=bad)
+    made = sim.plan()
+    assert [(event.type, event.reason) for event in made.events] == [("Warning", "EditRefused")]
+    assert "spec.workers.podTemplate.spec.hostNetwork" in made.events[0].message
+
+    sim.settle()
+    sim.wait(600)
+    sim.edit(workers=bad, active_deadline_seconds=9000)
+    sim.settle()
+    assert sim.event_reasons().count("EditRefused") == 1
+
+    sim.edit(workers=good)
+    sim.settle()
+    sim.edit(workers=bad)
+    sim.settle()
+    assert sim.event_reasons().count("EditRefused") == 2
+
+
 @pytest.mark.parametrize("replicas", [1, 4])
 def test_another_number_of_workers_goes_on_in_a_new_attempt_and_uses_no_budget(
     replicas: int,
