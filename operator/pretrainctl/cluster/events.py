@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -10,13 +12,19 @@ from pretrainctl.cluster.findings import SeenEvent
 
 Raw = Mapping[str, Any]
 
+_POD = re.compile(r'pods "[^"]*"')
+"""The pod that an API server refuses."""
+
 
 def told_once(items: Iterable[Raw], *, job_uid: str) -> tuple[SeenEvent, ...]:
-    """Events that say the same of the same object become one; the newest comes last."""
+    """Events that say the same of the same object become one; the newest comes last.
+
+    A Job that cannot create a pod names another one each time, and says the same of each.
+    """
     told: dict[tuple[str, str, str], SeenEvent] = {}
     for item in items:
         event = _read(item, job_uid)
-        key = event.about, event.reason, event.message
+        key = event.about, event.reason, _POD.sub("", event.message)
         told[key] = _joined(told.get(key), event)
     return tuple(sorted(told.values(), key=lambda event: _seconds(event.at)))
 
@@ -43,14 +51,8 @@ def _read(item: Raw, job_uid: str) -> SeenEvent:
 def _joined(before: SeenEvent | None, event: SeenEvent) -> SeenEvent:
     if before is None:
         return event
-    return SeenEvent(
-        about=event.about,
-        type=event.type,
-        reason=event.reason,
-        message=event.message,
-        count=before.count + event.count,
-        at=max((before.at, event.at), key=_seconds),
-    )
+    newest = max((before, event), key=lambda seen: _seconds(seen.at))
+    return replace(newest, count=before.count + event.count)
 
 
 def _subject(about: Raw, job_uid: str) -> str:

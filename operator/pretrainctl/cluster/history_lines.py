@@ -28,10 +28,19 @@ def restart_lines(findings: Findings) -> Lines:
     if status.no_progress_attempts:
         most = policy.no_progress_restarts
         yield f"{status.no_progress_attempts} of {most} in a row without a newer checkpoint"
-    stage = findings.stage
-    words = last_words(status, stage) if stage is not None else ""
+    words = _words_of_last_attempt(findings)
     if words and words not in status.blocked_by:
         yield f"last: {words}"
+
+
+def _words_of_last_attempt(findings: Findings) -> str:
+    """Empty without a restart, and once a pod of the current attempt has told its progress."""
+    stage = findings.stage
+    if stage is None or not findings.status.restarts:
+        return ""
+    current = [fact for fact in findings.pods if fact.attempt == stage.attempt]
+    begun = any(fact.pod.started_at is not None for fact in current)
+    return "" if begun else last_words(findings.status, stage)
 
 
 def node_lines(findings: Findings) -> Lines:

@@ -143,3 +143,35 @@ def test_of_children_only_warnings_are_shown() -> None:
     )
     lines = told(found(training(), later=60, events=events))["Events"]
     assert lines == ["! 40s ago  BackOff: pod p: no image"]
+
+
+def test_progress_is_no_last_word_of_an_attempt() -> None:
+    sim = Simulation(make_job())
+    sim.until("preprocess", slices=2)
+    running = sim.condition("Running").model_copy(update={"status": "False"})
+    others = [c for c in sim.job.status.conditions if c.type != "Running"]
+    stages = [s.model_copy(update={"message": "0 of 2 done"}) for s in sim.job.status.stages]
+    changes = {"stages": stages, "conditions": [*others, running]}
+    status = sim.job.status.model_copy(update=changes)
+    sim.job = sim.job.model_copy(update={"status": status})
+    assert "Restarts" not in told(found(sim))
+
+    restarted = status.model_copy(update={"restarts": {"Unknown": 1}})
+    sim.job = sim.job.model_copy(update={"status": restarted})
+    begun = pods(raw_pod(0, "preprocess", attempt=sim.stage("preprocess").attempt))
+    assert told(found(sim, pods=begun))["Restarts"] == ["Unknown 1 of 3"]
+
+
+def test_pods_that_are_refused_for_the_same_reason_are_one_event() -> None:
+    about = {"kind": "Job", "name": "j"}
+    raws = [
+        event(
+            f'Error creating: pods "j-{name}" is forbidden: exceeded quota',
+            at=f"2026-01-01T00:00:0{second}Z",
+            reason="FailedCreate",
+            involvedObject=about,
+        )
+        for second, name in enumerate(["bcdfg", "xxyyz", "lmnpq"])
+    ]
+    (seen,) = told_once(raws, job_uid="0")
+    assert (seen.count, "j-lmnpq" in seen.message) == (3, True)
