@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pretrain_api.reports import StageName
+from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.spec.workers import QuantityMap, ResourcesSpec, WorkersSpec
 
 from pretrain_operator.children.attempt import Attempt
@@ -24,8 +26,12 @@ _FINISH = ResourcesSpec(
 
 def container_resources(attempt: Attempt) -> dict[str, Any]:
     """`resources` of the container that runs the attempt's stage."""
-    spec = attempt.job.spec
-    match attempt.stage:
+    return stage_resources(attempt.job.spec, attempt.stage)
+
+
+def stage_resources(spec: PretrainJobSpec, stage: StageName) -> dict[str, Any]:
+    """`requests` and `limits` of the container that runs a stage, defaults filled in."""
+    match stage:
         case "tokenizer" | "preprocess":
             return with_defaults(spec.preprocess.resources, _PREPARE)
         case "train":

@@ -6,17 +6,29 @@ Reasons are those of the conditions Failed and Running, and of pods that wait; w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import timedelta
 
 from pretrain_api.reports import Cause
 from pretrain_api.status import Phase
+from pretrain_operator.children.resources import stage_resources
+from pretrain_operator.plan.attempts import IMAGE_PATIENCE
 from pretrain_operator.plan.blocked import UNSCHEDULABLE
+from pretrain_operator.plan.budgets import limit_of
 from pretrain_operator.plan.conditions import find_condition
 
-from pretrainctl.cluster.findings import Findings
+from pretrainctl.cluster.findings import Findings, SeenEvent, last_words, refused_edit
 
 FAILED_MOUNT = "FailedMount"
 """The kubelet's event about a volume, which no field of a pod tells."""
+
+MISSING_CLAIM = "MissingClaim"
+MISSING_ACCOUNT = "MissingServiceAccount"
+EDIT_REFUSED = "EditRefused"
+
+MOUNT_RETRIES = timedelta(minutes=3)
+"""A mount that fails is tried again, and told again, within about two minutes (kubelet)."""
 
 BY_REASON: dict[str, str] = {
     Cause.USER_ERROR.value: "Correct what the sentence names, in the job's file or in your code.",
@@ -37,6 +49,18 @@ BY_REASON: dict[str, str] = {
         "Check the image's name, the registry and its pull secret; once the image can be had, "
         "the job goes on by itself."
     ),
+    MISSING_CLAIM: (
+        "Make the PersistentVolumeClaim that the sentence names, or correct its name in the pod "
+        "template and apply again; the job goes on by itself."
+    ),
+    MISSING_ACCOUNT: (
+        "Make the service account that the sentence names: kubectl -n {namespace} create "
+        "serviceaccount NAME; the job goes on by itself."
+    ),
+    EDIT_REFUSED: (
+        "Correct what was edited, or take the edit back, and apply the file again; pods that run "
+        "go on meanwhile."
+    ),
     Cause.QUOTA.value: (
         "Have the quota raised, or free some of it; the job goes on by itself: "
         "kubectl -n {namespace} describe resourcequota."
@@ -48,7 +72,7 @@ BY_REASON: dict[str, str] = {
         "Correct the field in the job's file and apply it again; the job goes on by itself."
     ),
     Cause.STORAGE_UNAVAILABLE.value: (
-        "Check spec.storage (bucket, endpoint) and the Secret with its credentials."
+        "Check the bucket, its endpoint (spec.storage) and the Secret with its credentials."
     ),
     Cause.CHECKPOINT_UNUSABLE.value: (
         "No checkpoint verifies. Restore them from a copy, or begin anew: a job that is made anew "
@@ -78,14 +102,32 @@ BY_REASON: dict[str, str] = {
 
 _RESUME = """Resume it: kubectl -n {namespace} patch ptj {name} --type=merge \
 -p '{{"spec":{{"suspend":false}}}}'"""
-_ANEW = (
-    "Then make the job anew: kubectl -n {namespace} delete ptj {name}, and apply the file again; "
+_AFRESH = (
+    "make the job anew: kubectl -n {namespace} delete ptj {name}, and apply the file again; "
     "finished stages are used again."
 )
+_ANEW = f"Then {_AFRESH}"
+_FIXED = (
+    f"If spec.storage itself is wrong, which no edit can change, correct the file and {_AFRESH}"
+)
+_AGAIN = "The next attempt begins by itself; its wait cannot be cut short."
 _NOT_SEEN = (
     "See whether it runs: kubectl get deploy,pods -A -l app.kubernetes.io/component=operator. "
     "It must watch this namespace (watchNamespaces of its chart)."
 )
+
+
+_BY_TEXT: dict[re.Pattern[str], str] = {
+    re.compile(r'persistentvolumeclaim "[^"]*" not found'): MISSING_CLAIM,
+    re.compile(r"error looking up service account|serviceaccounts? \"[^\"]*\" not found"): (
+        MISSING_ACCOUNT
+    ),
+}
+"""Waits that have a reason of other things, or none, by the API server's and scheduler's words."""
+
+_ENDED_WITH = re.compile(r"\bended with (?P<cause>[A-Z]\w+)")
+_SECTIONS = {"tokenizer": "preprocess", "train": "workers", "evaluate": "evaluation"}
+"""Of the spec, where they are called otherwise than the stage."""
 
 
 def advice(findings: Findings) -> str:
@@ -97,13 +139,52 @@ def _sentences(findings: Findings) -> Iterator[str]:
     status = findings.status
     if not findings.was_seen:
         yield from [] if findings.known.is_foreign else [_NOT_SEEN]
-    elif status.phase is Phase.SUSPENDED:
+        return
+    if refused_edit(findings):
+        yield BY_REASON[EDIT_REFUSED]
+    if status.phase is Phase.SUSPENDED:
         yield _RESUME
     elif status.phase is Phase.FAILED:
         yield from _known(_reasons_of_failure(findings))
         yield _ANEW
-    elif status.blocked_by or findings.stage is not None:
-        yield from _known(_reasons_of_wait(findings))
+    elif status.blocked_by and not refused_edit(findings):
+        yield from _sentences_of_wait(findings)
+
+
+def _sentences_of_wait(findings: Findings) -> Iterator[str]:
+    """The sentence for the first reason that has one, and what is to be known beside it."""
+    reason = next((each for each in _reasons_of_wait(findings) if each in BY_REASON), None)
+    if reason is None:
+        return
+    yield BY_REASON[reason]
+    if reason == Cause.IMAGE_PULL.value and "cannot get the image" in findings.status.blocked_by:
+        yield _limits_of_images(findings)
+    if reason == UNSCHEDULABLE:
+        yield from _asked(findings)
+    if reason in {Cause.ADMISSION_DENIED.value, Cause.STORAGE_UNAVAILABLE.value}:
+        yield _FIXED
+    if _backs_off(findings):
+        yield _AGAIN
+
+
+def _limits_of_images(findings: Findings) -> str:
+    minutes = IMAGE_PATIENCE.total_seconds() / 60
+    limit = limit_of(Cause.IMAGE_PULL, findings.failure_policy)
+    return (
+        f"After {minutes:g} minutes without it the attempt ends, and after {limit} restarts "
+        "for that the job."
+    )
+
+
+def _asked(findings: Findings) -> Iterator[str]:
+    """What the stage's container asks of a node, which the scheduler's sentence leaves out."""
+    stage = findings.stage
+    if stage is None or findings.spec is None:
+        return
+    requests = stage_resources(findings.spec, stage.name)["requests"]
+    told = ", ".join(f"{name} {amount}" for name, amount in requests.items())
+    section = _SECTIONS.get(stage.name, stage.name)
+    yield f"Each pod of {stage.name} asks for {told} (spec.{section}.resources)."
 
 
 def _known(reasons: Iterator[str]) -> list[str]:
@@ -121,10 +202,38 @@ def _reasons_of_failure(findings: Findings) -> Iterator[str]:
 def _reasons_of_wait(findings: Findings) -> Iterator[str]:
     """A word of the plan's says more than a pod's reason, and an event more than silence."""
     running = find_condition(findings.status, "Running")
-    if running is None or running.status == "True" or not findings.status.blocked_by:
+    if running is None or running.status == "True":
         return
+    if _backs_off(findings):
+        yield from _causes_of_last_end(findings)
+    yield from (word for text, word in _BY_TEXT.items() if text.search(findings.status.blocked_by))
     told = [fact.pod.reason for fact in findings.pods if fact.pod.phase == "Pending"]
     if findings.pods and not any(told):
-        yield from (event.reason for event in findings.events if event.reason == FAILED_MOUNT)
+        yield from (event.reason for event in findings.events if _fails_to_mount(event, findings))
     yield running.reason
     yield from told
+
+
+def _fails_to_mount(event: SeenEvent, findings: Findings) -> bool:
+    """Whether a volume is missing still; one that came a moment late has left an event, too."""
+    is_new = event.at is not None and findings.now - event.at < MOUNT_RETRIES
+    return event.reason == FAILED_MOUNT and is_new
+
+
+def _backs_off(findings: Findings) -> bool:
+    """Whether the next attempt waits because of how the last one ended."""
+    stage = findings.stage
+    return stage is not None and stage.retry_time is not None and stage.retry_time > findings.now
+
+
+def _causes_of_last_end(findings: Findings) -> Iterator[str]:
+    """The event has the cause, as long as there is one; the last words may."""
+    stage = findings.stage
+    if stage is None:
+        return
+    ended = f"Attempt {stage.attempt - 1} of {stage.name} ended with "
+    texts = [e.message for e in findings.events if e.message.startswith(ended)]
+    for text in (*texts, last_words(findings.status, stage)):
+        found = _ENDED_WITH.search(text)
+        if found is not None:
+            yield found["cause"]

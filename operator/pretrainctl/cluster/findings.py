@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 
 from pretrain_api.errors import InvalidObjectError
+from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.spec.lifecycle import FailurePolicySpec
 from pretrain_api.status import TERMINAL_PHASES, PretrainJobStatus, StageStatus
 from pretrain_operator.known_job import KnownJob
@@ -118,12 +119,17 @@ class Findings:
         return ranks_per_pod(self.known)
 
     @cached_property
+    def spec(self) -> PretrainJobSpec | None:
+        """The job's; None where this version cannot read it."""
+        try:
+            return self.known.job.spec
+        except InvalidObjectError:
+            return None
+
+    @property
     def failure_policy(self) -> FailurePolicySpec:
         """The job's; the built-in one for a spec that this version cannot read."""
-        try:
-            return self.known.job.spec.failure_policy
-        except InvalidObjectError:
-            return FailurePolicySpec()
+        return FailurePolicySpec() if self.spec is None else self.spec.failure_policy
 
 
 def last_words(status: PretrainJobStatus, stage: StageStatus) -> str:
@@ -134,6 +140,14 @@ def last_words(status: PretrainJobStatus, stage: StageStatus) -> str:
     running = find_condition(status, "Running")
     runs = stage.state == "Running" and running is not None and running.status == "True"
     return "" if runs or stage.state == "Complete" else stage.message
+
+
+def refused_edit(findings: Findings) -> str:
+    """What is wrong with a spec that was edited; empty for one that is run, or a job's first."""
+    accepted = find_condition(findings.status, "Accepted")
+    if accepted is None or accepted.status != "False" or accepted.reason != "Invalid":
+        return ""
+    return "" if findings.has_ended else accepted.message
 
 
 def ranks_per_pod(known: KnownJob) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
@@ -10,11 +11,16 @@ from pretrain_operator.plan.conditions import find_condition
 
 from pretrainctl.cluster.advice import advice
 from pretrainctl.cluster.figures import age, moment
-from pretrainctl.cluster.findings import Findings, Pulse
+from pretrainctl.cluster.findings import Findings, Pulse, refused_edit
 from pretrainctl.local.figures import duration
 
 PATIENCE = timedelta(seconds=30)
 """How long a new job may wait for an operator before that is worth a word."""
+
+_START = re.compile(
+    r"Attempt \d+ of \w+ starts at (?P<at>\S+) at the latest: (?P<reason>.*)", re.DOTALL
+)
+"""The plan's sentence of an attempt that has to wait."""
 
 Lines = Iterator[str]
 
@@ -48,18 +54,17 @@ def phase_since(findings: Findings) -> datetime:
 
 def why_lines(findings: Findings) -> Lines:
     """What the job waits for or died of."""
-    status, stage = findings.status, findings.stage
+    status = findings.status
     if findings.known.is_foreign:
         manager = findings.known.raw["spec"]["managedBy"]
         yield f"Another controller runs it, as spec.managedBy says: {manager}."
     elif not findings.was_seen:
         waited = age(findings.created_at, findings.now)
         yield f"No operator has looked at this job, which was made {waited} ago."
-    if status.blocked_by:
-        yield status.blocked_by
-    if stage is not None and stage.retry_time is not None and not findings.has_ended:
-        when = _when(stage.retry_time, findings)
-        yield f"Attempt {stage.attempt} of {stage.name} may start {when}."
+    edit = refused_edit(findings)
+    if edit and edit not in status.blocked_by:
+        yield f"The edited spec cannot be run: {edit}"
+    yield from _waits(findings)
 
 
 def advice_lines(findings: Findings) -> Lines:
@@ -83,6 +88,26 @@ def operator_lines(findings: Findings) -> Lines:
         yield f"No operator leads: {_silence(pulse, findings)}"
     if findings.was_seen:
         yield "What is told here may be out of date. Pods that run go on without it."
+
+
+def _waits(findings: Findings) -> Lines:
+    """What is waited for; when the next attempt starts is told once, and by how long that is."""
+    stage, blocked_by = findings.stage, findings.status.blocked_by
+    if stage is None or findings.has_ended or findings.status.phase is Phase.SUSPENDED:
+        yield from [blocked_by] if blocked_by else []
+        return
+    due, name = stage.retry_time, f"Attempt {stage.attempt} of {stage.name}"
+    start = _START.fullmatch(blocked_by)
+    if start is not None and due is not None and due > findings.now:
+        yield start["reason"]
+    elif start is not None:
+        when = _when(datetime.fromisoformat(start["at"]), findings)
+        yield f"{name} starts {when} at the latest: {start['reason']}"
+        return
+    elif blocked_by:
+        yield blocked_by
+    if due is not None and (due > findings.now or not blocked_by):
+        yield f"{name} may start {_when(due, findings)}."
 
 
 def _deaf(findings: Findings) -> Lines:
