@@ -17,9 +17,15 @@ from pretrainctl.cluster.access import (
     MissingError,
 )
 from pretrainctl.cluster.findings import ranks_per_pod
-from pretrainctl.cluster.log_choice import Choice, Wanted, choose, stage_to_show
+from pretrainctl.cluster.log_choice import (
+    Choice,
+    Wanted,
+    choose,
+    stage_to_show,
+    words_of_ended_attempt,
+)
 from pretrainctl.cluster.pod_lines import state_of
-from pretrainctl.cluster.reading import read_job, read_pod, read_pods
+from pretrainctl.cluster.reading import read_events, read_job, read_pod, read_pods
 from pretrainctl.errors import CommandError, InvalidError
 
 POLL_SECONDS = 2.0
@@ -56,6 +62,18 @@ class LogReader:
         """Print logs one after the other; whether there was any."""
         shown = [self._show(fact, choice) for fact in choice.pods]
         return any(shown)
+
+    def last_words(self, choice: Choice) -> str:
+        """What is kept of an attempt whose pods are gone: by status, or by the event of its end.
+
+        Status tells of the job as it is; of an attempt that was asked for, the event comes first.
+        """
+        if choice.last_words and self.wanted.attempt is None:
+            return choice.last_words
+        known = read_job(self.cluster, self.namespace, self.name)
+        events = read_events(self.cluster, known)
+        words = words_of_ended_attempt(events, stage=choice.stage, attempt=choice.attempt)
+        return words or choice.last_words
 
     def follow(self, choice: Choice) -> bool:
         """Print logs side by side as they grow, until all their pods have ended.

@@ -62,6 +62,16 @@ def read_pod(cluster: Cluster, namespace: str, name: str) -> PodFacts | None:
     return PodFacts.of(cluster.get(f"/api/v1/namespaces/{namespace}/pods/{name}"))
 
 
+def read_events(cluster: Cluster, known: KnownJob) -> tuple[SeenEvent, ...]:
+    """Events about the job itself; none where they may not be read."""
+    path = f"/api/v1/namespaces/{known.key[0]}/events"
+    try:
+        items = cluster.get(path, {"fieldSelector": f"involvedObject.uid={known.uid}"})["items"]
+    except (DeniedError, UnreachableError):
+        return ()
+    return told_once(items, job_uid=known.uid)
+
+
 def read_findings(cluster: Cluster, namespace: str, name: str) -> Findings:
     """All that `describe` tells of."""
     known = read_job(cluster, namespace, name)

@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from pretrainctl.cluster.log_choice import Choice
     from pretrainctl.cluster.log_reading import LogReader
 
+KEPT = (
+    "Pods of an attempt that has ended are removed; its last words are in the event AttemptFailed, "
+    "for as long as the cluster keeps events (an hour, unless it is set up otherwise). What else "
+    "they printed only a log collector of the cluster's keeps."
+)
 
 Stage = Annotated[
     str | None,
@@ -60,8 +65,8 @@ def logs(
 
     Without options: of the stage that runs or ran last, the pod that failed first, else that of
     rank 0. Pods of an attempt that failed are removed once its cause is known; then this prints
-    the last words that the job's status keeps. --follow goes on with the next attempts and stages
-    until the job ends, or the stage or attempt that was asked for.
+    the last words that the job's status keeps, or the event of its end. --follow goes on with the
+    next attempts and stages until the job ends, or the stage or attempt that was asked for.
     """
     from pretrainctl.cluster.access import open_cluster
     from pretrainctl.cluster.log_choice import Wanted, stage_named
@@ -102,7 +107,7 @@ def _check(*, index: int | None, rank: int | None, all_pods: bool, stage: str | 
 def _show(reader: LogReader) -> None:
     _, choice = reader.look()
     if not reader.show(choice):
-        _print_last_words(choice)
+        _print_last_words(reader, choice)
 
 
 def _follow(reader: LogReader) -> None:
@@ -110,16 +115,20 @@ def _follow(reader: LogReader) -> None:
 
     choice = follow(reader)
     if choice is not None:
-        _print_last_words(choice)
+        _print_last_words(reader, choice)
 
 
-def _print_last_words(choice: Choice) -> None:
-    """What status keeps, where no pod has a log."""
+def _print_last_words(reader: LogReader, choice: Choice) -> None:
+    """What status or an event keeps, where no pod has a log."""
     where = f"no pod of attempt {choice.attempt} of {choice.stage} has a log"
-    if not choice.last_words:
-        raise NotFoundError(f"{where}, and the job's status keeps no last words of it")
-    print_note(f"{where}; the job's status says:")
-    print_text(choice.last_words)
+    words = reader.last_words(choice)
+    if not words:
+        raise NotFoundError(
+            f"{where}, and neither the job's status nor an event tells of it. {KEPT}"
+        )
+    teller = "the job's status says" if words == choice.last_words else "the event of its end says"
+    print_note(f"{where}; {teller}:")
+    print_text(words)
 
 
 def _print_at_once(line: str) -> None:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from pretrain_api.reports import Cause
 from pretrain_operator.observe import PodFacts
 from pretrain_testing.command_line import Pretrainctl
+from pretrain_testing.described_jobs import event
 from pretrain_testing.plan_simulator import Simulation, make_job
 from pretrain_testing.raw_children import raw_pod, terminated
 from pretrainctl.cluster.log_choice import Wanted, choose, stage_to_show
-from pretrainctl.errors import NotFoundError
+from pretrainctl.cluster.log_reading import LogReader
+from pretrainctl.errors import DeniedError, NotFoundError
 from pretrainctl.exit_codes import ExitCode
 
 
@@ -104,6 +108,53 @@ def test_pods_that_are_gone_leave_the_last_words_that_status_keeps() -> None:
     assert "no step for long" in choose(status, (), Wanted(stage="train", attempt=0)).last_words
     assert choose(status, (), Wanted(stage="train", attempt=7)).last_words == ""
     assert choose(status, (), Wanted(stage="export")).last_words == ""
+
+
+@dataclass
+class Events:
+    """A cluster with a job, events about it, and no pods any more."""
+
+    sim: Simulation
+    messages: tuple[str, ...] = ()
+    denied: bool = False
+
+    def get(self, path: str, _query: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        if path.endswith("/pods"):
+            return {"items": []}
+        if not path.endswith("/events"):
+            return self.sim.job.model_dump(mode="json", by_alias=True)
+        if self.denied:
+            raise DeniedError("no right to list events")
+        at = "2026-01-01T00:00:00Z"
+        return {"items": [event(text, at=at, reason="AttemptFailed") for text in self.messages]}
+
+    def words(self, **wanted: Any) -> str:
+        """What is kept of what is wanted."""
+        cluster: Any = self
+        reader = LogReader(
+            cluster=cluster,
+            namespace="team-a",
+            name="roberta-zh",
+            wanted=Wanted(**wanted),
+            tail=None,
+            print=print,
+            note=print,
+        )
+        return reader.last_words(reader.look()[1])
+
+
+def test_the_event_of_an_earlier_attempts_end_has_its_last_words_while_a_later_one_runs() -> None:
+    sim = training()
+    first = "Attempt 0 of train ended with OutOfMemory. Attempt 1 follows after 10 s. Rank 1 died"
+    second = "Attempt 1 of train ended with Hang. Attempt 2 follows after 10 s. Rank 0 hung"
+    for cause in (Cause.OUT_OF_MEMORY, Cause.HANG):
+        sim.report_failure("train", 1, cause, message="a sentence")
+        sim.wait(600)
+        sim.run("train")
+    cluster = Events(sim, (first, second))
+    assert (cluster.words(attempt=0), cluster.words(attempt=1)) == (first, second)
+    assert cluster.words(attempt=2) == ""
+    assert Events(sim, (first,), denied=True).words(attempt=0) == ""
 
 
 def test_lines_are_named_by_rank_worker_or_slice() -> None:
