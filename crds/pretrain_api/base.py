@@ -16,6 +16,10 @@ CONTROLLER = f"{GROUP}/operator"
 """What spec.managedBy says of a job that this operator runs."""
 
 
+OBJECT_NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+"""A DNS subdomain (RFC 1123), which the names of most Kubernetes objects are."""
+
+
 class ApiModel(BaseModel):
     """A frozen model with camelCase names on the wire that refuses unknown fields."""
 
@@ -47,6 +51,9 @@ Uri = Annotated[
     ),
 ]
 Name = Annotated[str, Field(min_length=1, max_length=253)]
+ObjectName = Annotated[str, Field(min_length=1, max_length=253, pattern=OBJECT_NAME_PATTERN)]
+"""What a Secret, ConfigMap, service account or PriorityClass can be called."""
+
 Label = Annotated[str, Field(min_length=1, max_length=63)]
 FieldName = Annotated[str, Field(min_length=1, max_length=256)]
 Fraction = Annotated[float, Field(ge=0.0, le=1.0)]

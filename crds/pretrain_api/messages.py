@@ -5,11 +5,18 @@ from __future__ import annotations
 from difflib import get_close_matches
 from typing import Any
 
+from pretrain_api.base import OBJECT_NAME_PATTERN
 from pretrain_api.problems import Path
 from pretrain_api.tree import Node, node_at
 
 LONGEST_QUOTE = 60
 """Characters of a found value that a message repeats."""
+
+_PATTERNS = {
+    OBJECT_NAME_PATTERN: "which are small letters, digits, hyphens and dots, with a letter or "
+    "digit at both ends and beside each dot",
+}
+"""In words, where everybody knows what is meant; other patterns are told as they are."""
 
 _TYPES = {
     "integer": "an integer",
@@ -76,7 +83,9 @@ def _bounds(node: Node) -> str:
         ("maxProperties", "at most {} entries"),
     ]
     bounds = " and ".join(text.format(_number(node[key])) for key, text in words if key in node)
-    pattern = f"matching {node['pattern']}" if "pattern" in node else ""
+    pattern = (
+        _PATTERNS.get(node["pattern"], f"matching {node['pattern']}") if "pattern" in node else ""
+    )
     return ", ".join(filter(None, (f"of {bounds}" if bounds else "", pattern)))
 
 

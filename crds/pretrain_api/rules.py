@@ -142,12 +142,16 @@ UNION_RULES: tuple[CelRule, ...] = (
 VALUE_RULES: tuple[CelRule, ...] = (
     CelRule(
         path="spec",
-        rule="(has(self.training.globalBatchSize) ? self.training.globalBatchSize : "
+        # Counts below 1, which the schema refuses as such, are no divisors.
+        rule="self.workers.replicas < 1 || self.workers.processesPerWorker < 1 || "
+        "(has(self.training.microBatchSize) && self.training.microBatchSize < 1) || "
+        "(has(self.training.globalBatchSize) ? self.training.globalBatchSize : "
         f"(has(self.model.preset) ? 0 : {DEFAULT_GLOBAL_BATCH_SIZE})) % "
         "(self.workers.replicas * self.workers.processesPerWorker * "
         "(has(self.training.microBatchSize) ? self.training.microBatchSize : 1)) == 0",
         message="training.globalBatchSize (256 when left out) must be a multiple of "
-        "workers.replicas x workers.processesPerWorker x training.microBatchSize",
+        "workers.replicas x workers.processesPerWorker x training.microBatchSize; pretrainctl "
+        "validate tells the nearest",
         accepted=Example({"workers": {"replicas": 2}, "training": {"globalBatchSize": 10}}),
         refused=Example({"workers": {"replicas": 3}, "training": {"globalBatchSize": 10}}),
     ),

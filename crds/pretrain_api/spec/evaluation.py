@@ -12,6 +12,7 @@ from pretrain_api.base import (
     Fraction,
     Name,
     NonNegative,
+    ObjectName,
     Positive,
     Seed,
     Uri,
@@ -94,7 +95,7 @@ class PushSpec(ApiModel):
     """Upload of the export to a model hub."""
 
     repo: Name = Field(description="Repository on the hub, owner/name.")
-    token_secret: Name = Field(description="Secret whose key token holds the hub's token.")
+    token_secret: ObjectName = Field(description="Secret whose key token holds the hub's token.")
 
 
 class ModelCardSpec(ApiModel):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from pretrain_api.base import ApiModel, Label, Name, Positive, Seconds, Uri
+from pretrain_api.base import ApiModel, Label, ObjectName, Positive, Seconds, Uri
 from pretrain_api.reports import Cause
 
 
@@ -86,7 +86,7 @@ class SchedulingSpec(ApiModel):
     gang: Literal["none", "kueue", "volcano", "native"] = Field(
         "none", description="Who starts all workers together or none of them."
     )
-    priority_class_name: Name | None = Field(None, description="PriorityClass of every pod.")
+    priority_class_name: ObjectName | None = Field(None, description="PriorityClass of every pod.")
     topology_key: Annotated[str, Field(max_length=317)] | None = Field(
         None, description="Node label within one value of which the workers are kept."
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pretrain_api.base import ApiModel, Name, Uri
+from pretrain_api.base import ApiModel, ObjectName, Uri
 
 
 class StorageSpec(ApiModel):
@@ -24,16 +24,16 @@ class StorageSpec(ApiModel):
     region: Annotated[str, Field(max_length=64)] | None = Field(
         None, description="Region of the bucket."
     )
-    credentials_secret: Name | None = Field(
+    credentials_secret: ObjectName | None = Field(
         None,
         description=(
             "Secret with AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN)."
         ),
     )
-    service_account_name: Name | None = Field(
+    service_account_name: ObjectName | None = Field(
         None, description="Service account of the pods, for workload identity."
     )
-    ca_bundle: Name | None = Field(
+    ca_bundle: ObjectName | None = Field(
         None, description="ConfigMap whose key ca.crt holds the certificate authority to trust."
     )
     addressing_style: Literal["auto", "path", "virtual"] = Field(

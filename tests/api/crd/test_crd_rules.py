@@ -75,6 +75,31 @@ def test_a_name_that_fits_is_taken(name: str, jobs: StoredJobs) -> None:
     assert jobs.try_out(named(name))["metadata"]["name"] == name
 
 
+def test_a_count_of_zero_is_told_as_such_and_by_no_rule_that_divides_by_it(
+    jobs: StoredJobs,
+) -> None:
+    document = named("no-workers")
+    document["spec"] = {**MINIMAL_SPEC, "workers": {"replicas": 0}}
+
+    with pytest.raises(NotTakenError) as refused:
+        jobs.try_out(document)
+
+    assert "spec.workers.replicas" in str(refused.value)
+    assert "modulus" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["Not A Name", "keys/mine"])
+def test_a_name_that_no_secret_can_have_is_refused(name: str, jobs: StoredJobs) -> None:
+    document = named("no-such-secret")
+    storage = {"uri": "s3://bucket", "credentialsSecret": name}
+    document["spec"] = {**MINIMAL_SPEC, "storage": storage}
+
+    with pytest.raises(NotTakenError) as refused:
+        jobs.try_out(document)
+
+    assert "spec.storage.credentialsSecret" in str(refused.value)
+
+
 def test_several_mistakes_are_all_told_at_once(jobs: StoredJobs) -> None:
     document = named("two-mistakes")
     document["spec"] = {

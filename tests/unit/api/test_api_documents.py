@@ -121,6 +121,13 @@ def test_timestamps_that_yaml_made_of_text_are_read() -> None:
             "expected an integer of at least 0 or text of at most 32 characters, matching "
             r"^[0-9]+(\.[0-9]+)?(m|[kKMGTPE]i?)?$, found a list",
         ),
+        (
+            {"storage": {"uri": "s3://bucket", "credentialsSecret": "Not A Name"}},
+            ("storage", "credentialsSecret"),
+            "expected text of at least 1 characters and at most 253 characters, which are small "
+            "letters, digits, hyphens and dots, with a letter or digit at both ends and beside "
+            'each dot, found the text "Not A Name"',
+        ),
         ({"training": [1]}, ("training",), "expected keys and values, found a list"),
         ({"tokenizer": None}, ("tokenizer",), "expected keys and values, found nothing"),
         (
@@ -272,3 +279,38 @@ def test_any_value_anywhere_makes_a_job_or_problems_that_lie_in_the_document(
 def test_a_date_is_no_text_of_a_field_that_wants_a_number() -> None:
     data = document({"training": {"seed": date(2030, 1, 1)}})
     assert "found the text" in message_at(data, "spec", "training", "seed")
+
+
+NAMED_OBJECTS: list[tuple[str, ...]] = [
+    ("storage", "credentialsSecret"),
+    ("storage", "serviceAccountName"),
+    ("storage", "caBundle"),
+    ("export", "push", "tokenSecret"),
+    ("scheduling", "priorityClassName"),
+]
+
+
+@pytest.mark.parametrize("path", NAMED_OBJECTS, ids=".".join)
+@pytest.mark.parametrize("name", ["Not A Name", "keys/mine", "-keys", "keys."])
+def test_a_name_that_no_object_of_kubernetes_can_have_is_refused(
+    path: tuple[str, ...], name: str
+) -> None:
+    assert ("spec", *path) in {found.path for found in problems_if_any(with_name(path, name))}
+
+
+@pytest.mark.parametrize("path", NAMED_OBJECTS, ids=".".join)
+@pytest.mark.parametrize("name", ["k", "s3-keys", "team.keys.2", "0a"])
+def test_a_name_that_an_object_can_have_is_taken(path: tuple[str, ...], name: str) -> None:
+    found = {problem.path for problem in problems_if_any(with_name(path, name))}
+    assert ("spec", *path) not in found
+
+
+def with_name(path: tuple[str, ...], name: str) -> dict[str, Any]:
+    value: Any = name
+    for key in reversed(path):
+        value = {key: value}
+    if path[0] == "storage":
+        value["storage"]["uri"] = "s3://bucket"
+    if path[0] == "export":
+        value["export"]["push"]["repo"] = "a/b"
+    return document(value)

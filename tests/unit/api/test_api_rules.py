@@ -63,6 +63,15 @@ def test_a_rule_reads_only_fields_that_are_there_or_asked_for(rule: CelRule) -> 
             node = node["properties"][name]
 
 
+@pytest.mark.parametrize("rule", [r for r in RULES if " % " in r.rule], ids=rule_id)
+def test_a_rule_divides_by_no_count_that_may_be_zero(rule: CelRule) -> None:
+    divisor = rule.rule.partition(" % ")[2]
+    fields = set(re.findall(r"(?<!has\()self\.[A-Za-z.]+", divisor))
+    assert fields
+    for field in fields:
+        assert f"{field} < 1" in rule.rule
+
+
 @pytest.mark.parametrize("rule", RULES, ids=rule_id)
 def test_the_accepted_example_is_a_job_in_itself(rule: CelRule) -> None:
     for document in (rule.accepted.document_before(), rule.accepted.document()):
