@@ -7,7 +7,7 @@ file and are left alone. What a valid PretrainJob is, `pretrain_api.documents` d
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from pretrain_api.base import GROUP, KIND
 from pretrain_api.documents import validate_object
 from pretrain_api.errors import InvalidObjectError
 from pretrain_api.job import PretrainJob
+from pretrain_api.problems import Problem as FoundProblem
 from pretrain_api.problems import render_path
-from pretrain_operator.children.template_rules import template_problems
+from pretrain_operator.children.template_rules import added_containers, template_problems
 
 from pretrainctl.errors import InvalidError, InvalidManifestError, NotFoundError
 from pretrainctl.yaml_positions import (
@@ -51,12 +52,16 @@ class Problem:
 
 @dataclass(frozen=True)
 class ManifestFile:
-    """What a file holds: its PretrainJobs, how many other objects, and every problem."""
+    """What a file holds: its PretrainJobs, how many other objects, and every problem.
+
+    `doubts` are about what is right, but seldom meant so.
+    """
 
     file: str
     jobs: tuple[PretrainJob, ...]
     others: int
     problems: tuple[Problem, ...]
+    doubts: tuple[Problem, ...] = ()
 
 
 def read_manifest_file(path: str) -> ManifestFile:
@@ -68,12 +73,15 @@ def read_manifest_file(path: str) -> ManifestFile:
     data = _read_bytes(path)
     named: list[tuple[PretrainJob, Position]] = []
     problems: list[Problem] = []
+    doubts: list[Problem] = []
     others = 0
     try:
         for document in read_documents(decode_text(data)):
             if _is_ours(document.data):
                 job, found = _check(document, file)
-                named += [] if job is None else [(job, document.position(NAME_PATH))]
+                if job is not None:
+                    named.append((job, document.position(NAME_PATH)))
+                    doubts += _placed(added_containers(job.spec), document, file)
                 problems += found
             elif _holds_ours(document.data):
                 problems.append(Problem(file, document.position(("items",)), "items", LIST_ADVICE))
@@ -85,7 +93,7 @@ def read_manifest_file(path: str) -> ManifestFile:
     jobs = [job for job, _ in named]
     if not jobs and not problems:
         problems.append(Problem(file, Position(1, 1), "", f"there is no {KIND} in this file"))
-    return ManifestFile(file, tuple(jobs), others, tuple(sorted(problems)))
+    return ManifestFile(file, tuple(jobs), others, tuple(sorted(problems)), tuple(doubts))
 
 
 def read_jobs(path: str) -> tuple[PretrainJob, ...]:
@@ -118,11 +126,15 @@ def _check(document: YamlDocument, file: str) -> tuple[PretrainJob | None, list[
         found = tuple(template_problems(job.spec))
     except InvalidObjectError as error:
         found = error.problems
-    problems += [
+    problems += _placed(found, document, file)
+    return (None if problems else job), problems
+
+
+def _placed(found: Iterable[FoundProblem], document: YamlDocument, file: str) -> list[Problem]:
+    return [
         Problem(file, document.position(item.path), render_path(item.path), item.message)
         for item in found
     ]
-    return (None if problems else job), problems
 
 
 def _is_ours(data: Any) -> bool:

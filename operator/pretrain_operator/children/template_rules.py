@@ -42,15 +42,33 @@ CONTAINER_FIELDS = ("env", "volumeMounts", "ports")
 
 def template_problems(spec: PretrainJobSpec) -> list[Problem]:
     """What the pod templates of a spec may not set, each with its path."""
-    templates: dict[Path, dict[str, Any] | None] = {
-        ("spec", "preprocess", "podTemplate"): spec.preprocess.pod_template,
-        ("spec", "workers", "podTemplate"): spec.workers.pod_template,
-    }
     return [
         problem.under(*path)
-        for path, template in templates.items()
-        for problem in _template_problems(template or {})
+        for path, template in _templates(spec).items()
+        for problem in _template_problems(template)
     ]
+
+
+def added_containers(spec: PretrainJobSpec) -> list[Problem]:
+    """The containers that templates add to ours: right, unless ours was meant to be changed."""
+    return [
+        Problem(
+            (*path, "spec", "containers", index, "name"),
+            f"{container['name']} is added beside the stage's own container, which is called "
+            f"{CONTAINER}, and needs an image and an end of its own; call it {CONTAINER} to change "
+            "the stage's",
+        )
+        for path, template in _templates(spec).items()
+        for index, container in _entries(template.get("spec", {}), "containers")
+        if container["name"] != CONTAINER
+    ]
+
+
+def _templates(spec: PretrainJobSpec) -> dict[Path, dict[str, Any]]:
+    return {
+        ("spec", "preprocess", "podTemplate"): spec.preprocess.pod_template or {},
+        ("spec", "workers", "podTemplate"): spec.workers.pod_template or {},
+    }
 
 
 def _template_problems(template: dict[str, Any]) -> Iterator[Problem]:

@@ -10,7 +10,7 @@ from pretrainctl.exit_codes import ExitCode
 from pretrainctl.output import DataFormat, print_data, print_note, print_text
 
 if TYPE_CHECKING:
-    from pretrainctl.manifest_file import ManifestFile
+    from pretrainctl.manifest_file import ManifestFile, Problem
 
 
 def validate(
@@ -24,7 +24,8 @@ def validate(
     """Check PretrainJobs without a cluster.
 
     Every problem is one line, FILE:LINE:COLUMN: field: what is wrong and what would do.
-    Objects of other kinds in the same file are left alone.
+    Objects of other kinds in the same file are left alone. A warning tells of what is right, but
+    seldom meant so, and leaves the exit code as it is.
     """
     from pretrainctl.manifest_file import read_manifest_file
 
@@ -41,6 +42,8 @@ def validate(
 def _report(manifest: ManifestFile) -> None:
     for problem in manifest.problems:
         print_note(str(problem))
+    for doubt in manifest.doubts:
+        print_note(f"warning: {doubt}")
     if not manifest.problems:
         names = ", ".join(job.metadata.name for job in manifest.jobs)
         print_text(f"{manifest.file}: valid ({names})")
@@ -51,13 +54,15 @@ def _as_data(manifest: ManifestFile) -> dict[str, Any]:
         "file": manifest.file,
         "valid": not manifest.problems,
         "jobs": [job.metadata.name for job in manifest.jobs],
-        "problems": [
-            {
-                "line": problem.position.line,
-                "column": problem.position.column,
-                "path": problem.path,
-                "message": problem.message,
-            }
-            for problem in manifest.problems
-        ],
+        "problems": [_problem(problem) for problem in manifest.problems],
+        "warnings": [_problem(doubt) for doubt in manifest.doubts],
+    }
+
+
+def _problem(problem: Problem) -> dict[str, Any]:
+    return {
+        "line": problem.position.line,
+        "column": problem.position.column,
+        "path": problem.path,
+        "message": problem.message,
     }

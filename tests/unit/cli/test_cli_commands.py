@@ -115,6 +115,24 @@ def test_problems_can_be_had_as_data(pretrainctl: Pretrainctl, bad: Path) -> Non
     assert second["jobs"] == ["minimal"]
 
 
+def test_a_container_that_is_added_is_a_warning_and_the_stages_own_is_none(
+    pretrainctl: Pretrainctl, tmp_path: Path
+) -> None:
+    file = tmp_path / "job.yaml"
+    containers = "[{name: main, env: []}, {name: preprocess, image: a/b}]"
+    template = f"{{podTemplate: {{spec: {{containers: {containers}}}}}}}"
+    file.write_text(f"{sample('minimal').read_text().rstrip()}\n  preprocess: {template}\n")
+    result = pretrainctl("validate", file)
+    assert (result.code, result.out) == (ExitCode.DONE, f"{file}: valid (minimal)\n")
+    (warning,) = result.err.splitlines()
+    assert warning.startswith(f"warning: {file}:")
+    assert "spec.preprocess.podTemplate.spec.containers[1].name: preprocess is added" in warning
+    assert warning.endswith("call it main to change the stage's")
+
+    (data,) = json.loads(pretrainctl("validate", file, "-o", "json").out)
+    assert (data["valid"], len(data["warnings"])) == (True, 1)
+
+
 def test_a_file_that_is_missing_is_not_found(pretrainctl: Pretrainctl, tmp_path: Path) -> None:
     result = pretrainctl("validate", tmp_path / "no.yaml")
     assert (result.code, result.out) == (ExitCode.NOT_FOUND, "")
