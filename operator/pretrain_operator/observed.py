@@ -91,7 +91,8 @@ class Observed:
 
     A child Job that is gone while pods of it still live is listed with `deleting` set.
     `stepped_at` is when the current training attempt last reported another step; None while
-    that is unknown: before its first step, and while the last poll got no answer.
+    that is unknown: before its first step, and while the last poll got no answer. `last_words`
+    are reports of pods that are gone already.
     """
 
     jobs: tuple[ObservedJob, ...] = ()
@@ -99,6 +100,7 @@ class Observed:
     config_maps: tuple[str, ...] = ()
     progress: tuple[StageProgress, ...] = ()
     stepped_at: datetime | None = None
+    last_words: tuple[StageReport, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
 

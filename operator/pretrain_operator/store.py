@@ -58,12 +58,14 @@ class Store:
         children_moved: Callable[[JobKey], None] | None = None,
     ) -> None:
         self._children_changed = children_changed
+        self._commits: dict[JobKey, PodFacts] = {}
         moved = children_moved or children_changed
         self.jobs: Table[KnownJob] = Table(
             read=_read_job,
             changed=job_changed,
             is_minor=is_change_of_status,
             changed_little=_tell_nobody,
+            gone=self._forget_commit,
         )
         self.child_jobs: Table[Manifest] = Table(
             read=_read_child_job,
@@ -76,6 +78,7 @@ class Store:
             changed=children_changed,
             is_minor=is_minor_change_of_pod,
             changed_little=moved,
+            gone=self._keep_commit,
         )
         self.services = _table_of_owned(children_changed, moved)
         self.config_maps = _table_of_owned(children_changed, moved)
@@ -96,6 +99,7 @@ class Store:
             pods=self.pods.of(known.key),
             services=_names(self.services, known),
             config_maps=_names(self.config_maps, known),
+            gone_pods=tuple(p for p in [self._commits.get(known.key)] if p is not None),
             failed_creates=tuple(e for name in names for e in self.failed_creates.of(name)),
             refusals=refusals,
         )
@@ -125,6 +129,17 @@ class Store:
                 return self.services
             case _:
                 return self.config_maps
+
+    def _keep_commit(self, key: JobKey, facts: PodFacts) -> None:
+        """A pod that ends is gone in a moment, and what it told may not have been looked at."""
+        known, before = self.job(key), self._commits.get(key)
+        if facts.commit is None or known is None or known.uid != facts.job_uid:
+            return
+        if before is None or before.job_uid != known.uid or before.attempt <= facts.attempt:
+            self._commits[key] = facts
+
+    def _forget_commit(self, key: JobKey, _: KnownJob) -> None:
+        self._commits.pop(key, None)
 
     def _failed_create_changed(self, child: tuple[str, str]) -> None:
         namespace, name = child

@@ -27,6 +27,10 @@ class Entry(Generic[Value]):
     value: Value
 
 
+def _let_go(_group: object, _value: object) -> None:
+    """Keep nothing of what is gone."""
+
+
 def _never(_before: object, _value: object) -> bool:
     """Every change matters."""
     return False
@@ -38,7 +42,7 @@ class Table(Generic[Value]):
     `read` gives the group of a raw object and what to keep of it, None for one that is not ours.
     `changed` is told the group of every object that came, went or looks different. Where
     `is_minor` says of what came or looks different that nobody waits for it, `changed_little` is
-    told instead.
+    told instead. `gone` is given what is dropped, before anyone is told.
     """
 
     def __init__(
@@ -48,11 +52,13 @@ class Table(Generic[Value]):
         changed: Callable[[Group], None],
         is_minor: Callable[[Value | None, Value], bool] = _never,
         changed_little: Callable[[Group], None] | None = None,
+        gone: Callable[[Group, Value], None] = _let_go,
     ) -> None:
         self._read = read
         self._changed = changed
         self._is_minor = is_minor
         self._changed_little = changed_little or changed
+        self._gone = gone
         self._entries: dict[str, Entry[Value]] = {}
         self._groups: dict[Group, dict[str, Entry[Value]]] = {}
         self._deleted: set[str] = set()
@@ -121,6 +127,7 @@ class Table(Generic[Value]):
         del group[uid]
         if not group:
             del self._groups[entry.group]
+        self._gone(entry.group, entry.value)
         (tell or self._changed)(entry.group)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from pretrain_api.job import PretrainJob
-from pretrain_api.reports import StageProgress
+from pretrain_api.reports import StageProgress, StageReport
 
 from pretrain_operator.children.names import GENERATION_ANNOTATION
 from pretrain_operator.observe.events import FailedCreate
@@ -31,11 +31,13 @@ _CONDITIONS: tuple[JobCondition, ...] = (
 class Children:
     """Everything that exists of one PretrainJob.
 
-    `jobs` are raw batch/v1 Jobs, `services` and `config_maps` names.
+    `jobs` are raw batch/v1 Jobs, `services` and `config_maps` names. `gone_pods` do not exist any
+    more; what they have committed counts all the same.
     """
 
     jobs: tuple[Mapping[str, Any], ...] = ()
     pods: tuple[PodFacts, ...] = ()
+    gone_pods: tuple[PodFacts, ...] = ()
     services: tuple[str, ...] = ()
     config_maps: tuple[str, ...] = ()
     failed_creates: tuple[FailedCreate, ...] = ()
@@ -59,10 +61,15 @@ def observed_of(
         jobs=tuple(sorted((*jobs, *_gone_jobs(orphans)), key=_order)),
         services=children.services,
         config_maps=children.config_maps,
+        last_words=_last_words(uid, children.gone_pods),
         progress=progress,
         stepped_at=stepped_at,
         refusals=children.refusals,
     )
+
+
+def _last_words(uid: str, gone_pods: Iterable[PodFacts]) -> tuple[StageReport, ...]:
+    return tuple(p.pod.report for p in gone_pods if p.job_uid == uid and p.pod.report is not None)
 
 
 def _jobs(uid: str, children: Children, pods: list[PodFacts]) -> Iterator[ObservedJob]:

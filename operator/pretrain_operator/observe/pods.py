@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pretrain_api.reports import StageName, StageReport
+from pretrain_api.reports import CheckpointStatus, StageName, StageReport
 from pydantic import ValidationError
 
 from pretrain_operator.children.names import CONTAINER
@@ -81,6 +81,12 @@ class PodFacts:
             progress_port=_progress_port(part(raw, "spec")),
             pod=_observed(raw),
         )
+
+    @property
+    def commit(self) -> CheckpointStatus | None:
+        """The newest checkpoint, if the pod has ended and tells one."""
+        result = self.pod.report.result if self.pod.report else None
+        return result.checkpoint if result else None
 
 
 def _observed(raw: Raw) -> ObservedPod:

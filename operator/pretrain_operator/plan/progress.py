@@ -116,6 +116,9 @@ def _commits(turn: Turn, attempt: int) -> Iterator[CheckpointStatus | None]:
         if (job.stage, job.attempt) == ("train", attempt):
             reports = [pod.report for pod in job.pods if pod.report]
             yield from (report.result.checkpoint for report in reports if report.result)
+    for report in turn.observed.last_words:
+        if (report.stage, report.attempt) == ("train", attempt) and report.result:
+            yield report.result.checkpoint
 
 
 def _is_of(progress: StageProgress, stage: StageStatus) -> bool:
