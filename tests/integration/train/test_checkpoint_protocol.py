@@ -36,6 +36,9 @@ STARTING = (
     "during_sweep",
     "after_sweep",
 )
+BEFORE_LOADING = ("after_listing", "during_download", "after_verification")
+"""Points of a start at which rank 1 dies; once all have loaded, rank 0 goes on to sweep alone."""
+
 COMMITTED = ("after_commit", "after_latest", "during_retention", "after_retention")
 COORDINATOR = ("after_rank_manifest", "before_commit", *COMMITTED)
 SETTLED = ("before_settling", "after_settling")
@@ -93,8 +96,8 @@ def test_attempts_that_are_killed_anywhere_in_their_start_take_nothing_from_the_
     settings = ToySettings(tmp_path, keep_last=1)
     run_ranks(toy.die_in_second_save, 2, settings, "after_rank_upload", 0)
 
-    for number, point in enumerate(STARTING):
-        victim = 0 if point.endswith(("completion", "mark", "sweep")) else number % 2
+    for point in STARTING:
+        victim = 1 if point in BEFORE_LOADING else 0
         killed = run_ranks(toy.die_in_start, 2, settings, point, victim)
         assert killed[victim].signal == signal.SIGKILL
         assert killed[1 - victim].cause == "Infrastructure"
