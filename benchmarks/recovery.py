@@ -17,19 +17,22 @@ from bed.breakage import signal_pod
 from bed.cluster import Bed
 from bed.fixtures import bed_for_session
 from bed.namespaces import passing_namespace
-from pretrain_testing.cluster_jobs import ClusterJobs, Manifest, stage_of
+from pretrain_testing.cluster_jobs import STAGE_LABEL, ClusterJobs, Manifest, stage_of
 from pretrain_testing.cluster_storage import Prefix
 from pretrain_testing.cluster_watch import Watched, watching
-from pretrain_testing.disturbed_job import DisturbedJob, has_progressed
+from pretrain_testing.disturbed_job import (
+    ATTEMPT_LABEL,
+    INDEX_LABEL,
+    DisturbedJob,
+    has_progressed,
+)
+from pretrain_testing.killed_job import RANK
 from pretrain_testing.scrapes import scrape
 from pretrain_testing.small_jobs import training_job
 
 KILLS = 3
 STEPS = 100_000
 """Far more than the job gets to."""
-
-RANK = "train-worker"
-"""A word in the command line of a rank, and of no other process of its pod."""
 
 PHASES = ("detect", "delete", "schedule", "start", "load", "restore", "first_step")
 """In this order: the operator decides; the old pods go and new ones exist; they have nodes; their
@@ -116,11 +119,7 @@ def _until_pods(watched: Watched, attempt: int, holds: Callable[[Manifest], bool
 
 def _is(pod: Manifest, attempt: int, rank: int) -> bool:
     labels = pod["metadata"]["labels"]
-    wanted = {
-        "pretrain.dev/stage": "train",
-        "pretrain.dev/attempt": str(attempt),
-        "batch.kubernetes.io/job-completion-index": str(rank),
-    }
+    wanted = {STAGE_LABEL: "train", ATTEMPT_LABEL: str(attempt), INDEX_LABEL: str(rank)}
     return bool(wanted.items() <= labels.items())
 
 

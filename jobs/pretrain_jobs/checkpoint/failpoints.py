@@ -17,7 +17,7 @@ from pretrain_jobs.errors import UserError
 
 FAILPOINT_ENV = "PRETRAIN_FAILPOINT"
 
-Failpoint = Literal[
+_Starting = Literal[
     "after_claim",
     "after_completion",
     "after_listing",
@@ -27,9 +27,13 @@ Failpoint = Literal[
     "after_mark",
     "during_sweep",
     "after_sweep",
+]
+_Copying = Literal[
     "before_snapshot",
     "after_snapshot",
     "after_copy",
+]
+_Writing = Literal[
     "during_local_write",
     "after_local_write",
     "during_rank_upload",
@@ -41,32 +45,21 @@ Failpoint = Literal[
     "after_latest",
     "during_retention",
     "after_retention",
+]
+_Settling = Literal[
     "before_settling",
     "after_settling",
     "before_model_manifest",
 ]
-FAILPOINTS: tuple[Failpoint, ...] = get_args(Failpoint)
-
-
-IN_TRAINING: frozenset[Failpoint] = frozenset(
-    {
-        "after_claim",
-        "after_completion",
-        "after_listing",
-        "during_download",
-        "after_verification",
-        "after_loading",
-        "after_mark",
-        "during_sweep",
-        "after_sweep",
-        "before_snapshot",
-        "after_snapshot",
-        "after_copy",
-        "before_settling",
-        "after_settling",
-        "before_model_manifest",
-    }
+Failpoint = _Starting | _Copying | _Writing | _Settling
+FAILPOINTS: tuple[Failpoint, ...] = (
+    *get_args(_Starting),
+    *get_args(_Copying),
+    *get_args(_Writing),
+    *get_args(_Settling),
 )
+
+IN_TRAINING: frozenset[Failpoint] = frozenset(FAILPOINTS) - frozenset(get_args(_Writing))
 """Those that the training process reaches; the writer reaches the others."""
 
 

@@ -18,7 +18,13 @@ from pretrain_operator.plan.blocked import UNSCHEDULABLE
 from pretrain_operator.plan.budgets import limit_of
 from pretrain_operator.plan.conditions import find_condition
 
-from pretrainctl.cluster.findings import Findings, SeenEvent, last_words, refused_edit
+from pretrainctl.cluster.findings import (
+    Findings,
+    SeenEvent,
+    last_words,
+    refused_edit,
+    words_of_ended_attempt,
+)
 
 FAILED_MOUNT = "FailedMount"
 """The kubelet's event about a volume, which no field of a pod tells."""
@@ -115,7 +121,6 @@ _NOT_SEEN = (
     "See whether it runs: kubectl get deploy,pods -A -l app.kubernetes.io/component=operator. "
     "It must watch this namespace (watchNamespaces of its chart)."
 )
-
 
 _BY_TEXT: dict[re.Pattern[str], str] = {
     re.compile(r'persistentvolumeclaim "[^"]*" not found'): MISSING_CLAIM,
@@ -231,9 +236,8 @@ def _causes_of_last_end(findings: Findings) -> Iterator[str]:
     stage = findings.stage
     if stage is None:
         return
-    ended = f"Attempt {stage.attempt - 1} of {stage.name} ended with "
-    texts = [e.message for e in findings.events if e.message.startswith(ended)]
-    for text in (*texts, last_words(findings.status, stage)):
+    told = words_of_ended_attempt(findings.events, stage=stage.name, attempt=stage.attempt - 1)
+    for text in (told, last_words(findings.status, stage)):
         found = _ENDED_WITH.search(text)
         if found is not None:
             yield found["cause"]

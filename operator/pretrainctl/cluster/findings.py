@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
 
 from pretrain_api.errors import InvalidObjectError
+from pretrain_api.reports import StageName
 from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.spec.lifecycle import FailurePolicySpec
 from pretrain_api.status import TERMINAL_PHASES, PretrainJobStatus, StageStatus
@@ -140,6 +142,13 @@ def last_words(status: PretrainJobStatus, stage: StageStatus) -> str:
     running = find_condition(status, "Running")
     runs = stage.state == "Running" and running is not None and running.status == "True"
     return "" if runs or stage.state == "Complete" else stage.message
+
+
+def words_of_ended_attempt(events: Sequence[SeenEvent], *, stage: StageName, attempt: int) -> str:
+    """What the event about an attempt's end says, as long as the cluster keeps it."""
+    ended = f"Attempt {attempt} of {stage} ended with "
+    found = [event.message for event in events if event.message.startswith(ended)]
+    return found[-1] if found else ""
 
 
 def refused_edit(findings: Findings) -> str:

@@ -12,7 +12,7 @@ from pretrain_operator.plan.failures import decisive_order, is_lost, last_tries
 from pretrain_operator.plan.pod_failures import classify_pod, pod_name
 from pretrain_operator.plan.stages import current_stage
 
-from pretrainctl.cluster.findings import SeenEvent, last_words
+from pretrainctl.cluster.findings import last_words
 from pretrainctl.errors import InvalidError, NotFoundError
 
 
@@ -72,13 +72,6 @@ def choose(
         last_words=_last_words(status, stage, wanted),
         ranks_per_pod=ranks_per_pod,
     )
-
-
-def words_of_ended_attempt(events: Sequence[SeenEvent], *, stage: StageName, attempt: int) -> str:
-    """What the event about an attempt's end says, as long as the cluster keeps it."""
-    ended = f"Attempt {attempt} of {stage} ended with "
-    found = [event.message for event in events if event.message.startswith(ended)]
-    return found[-1] if found else ""
 
 
 def first_to_fail(tries: Sequence[PodFacts]) -> PodFacts | None:

@@ -16,14 +16,8 @@ from pretrainctl.cluster.access import (
     Cluster,
     MissingError,
 )
-from pretrainctl.cluster.findings import ranks_per_pod
-from pretrainctl.cluster.log_choice import (
-    Choice,
-    Wanted,
-    choose,
-    stage_to_show,
-    words_of_ended_attempt,
-)
+from pretrainctl.cluster.findings import ranks_per_pod, words_of_ended_attempt
+from pretrainctl.cluster.log_choice import Choice, Wanted, choose, stage_to_show
 from pretrainctl.cluster.pod_lines import state_of
 from pretrainctl.cluster.reading import read_events, read_job, read_pod, read_pods
 from pretrainctl.errors import CommandError, InvalidError
