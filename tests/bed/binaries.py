@@ -30,6 +30,9 @@ KUBERNETES_PROGRAMS = (
     "kubectl",
 )
 
+SPENDING_MEMORY_FOR_TIME = {"GOGC": "400"}
+"""A compiler's heap may grow to five times what lives in it before it is swept."""
+
 
 @dataclass(frozen=True)
 class GoModule:
@@ -51,7 +54,7 @@ class GoModule:
     def key(self) -> str:
         """Names the build: a hash of the files that decide it."""
         digest = hashlib.sha256()
-        for file in sorted(self.folder.iterdir()):
+        for file in sorted(filter(Path.is_file, self.folder.rglob("*"))):
             digest.update(file.read_bytes())
         return digest.hexdigest()[:12]
 
@@ -72,16 +75,19 @@ MODULES = (
     ),
     GoModule("etcd", {"etcd": "go.etcd.io/etcd/server/v3"}),
     GoModule("pause", {"pause": "."}),
-    GoModule("coredns", {"coredns": "."}),
     GoModule(
-        "helm",
-        {"helm": "helm.sh/helm/v4/cmd/helm"},
+        "tools",
+        {
+            "helm": "helm.sh/helm/v4/cmd/helm",
+            "coredns": "./coredns",
+            "kwok": "sigs.k8s.io/kwok/cmd/kwok",
+        },
         version="helm.sh/helm/v4",
         variables=("helm.sh/helm/v4/internal/version.version",),
     ),
     GoModule("weed", {"weed": "github.com/seaweedfs/seaweedfs/weed"}),
-    GoModule("kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"}),
 )
+"""Helm, CoreDNS and KWOK are one module: with one version of client-go, it is compiled once."""
 
 
 def program(name: str) -> Path:
@@ -102,27 +108,27 @@ def build(names: Iterable[str] = ()) -> None:
     if unknown:
         raise BedError(f"none of the bed's programs: {', '.join(sorted(unknown))}")
     for module in MODULES:
-        if not wanted or wanted & set(module.packages):
-            _build_module(module)
+        names = [name for name in module.packages if not wanted or name in wanted]
+        if not all(module.path(name).exists() for name in names):
+            _build_missing(module, names)
 
 
-def _build_module(module: GoModule) -> None:
-    if all(module.path(name).exists() for name in module.packages):
-        return
+def _build_missing(module: GoModule, names: Iterable[str]) -> None:
     with exclusive(cache_folder() / "bin" / f".{module.name}.lock"):
-        for name, package in module.packages.items():
+        for name in names:
             if not module.path(name).exists():
-                _compile(module, package, module.path(name))
+                _compile(module, module.packages[name], module.path(name))
 
 
 def _compile(module: GoModule, package: str, path: Path) -> None:
     """Go's own cache holds what a module's programs share, so the first one takes longest."""
     print(f"building {path.name} (minutes, once)", file=sys.stderr, flush=True)
     start = time.monotonic()
-    flags = ["-trimpath", "-buildvcs=false", "-ldflags", f"-s -w {_version_flags(module)}".strip()]
+    linker = f"-s -w {_version_flags(module)}".strip()
+    flags = ["-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags", linker]
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     command = [*go_command(module.folder), "build", *flags, "-o", str(temporary), package]
-    environment = {**os.environ, "CGO_ENABLED": "0"}
+    environment = {**os.environ, "CGO_ENABLED": "0", **SPENDING_MEMORY_FOR_TIME}
     ended = subprocess.run(command, cwd=module.folder, env=environment, check=False)
     if ended.returncode:
         raise BedError(f"go build of {package} in {module.folder} ended {ended.returncode}")

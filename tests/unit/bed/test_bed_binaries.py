@@ -28,6 +28,17 @@ def test_a_changed_dependency_gives_a_program_another_path(module: binaries.GoMo
     assert module.path("x").name.startswith("x-")
 
 
+def test_a_changed_program_of_our_own_gives_another_path_however_deep_it_lies(
+    module: binaries.GoModule,
+):
+    before = module.path("x")
+
+    (module.folder / "x").mkdir()
+    (module.folder / "x" / "main.go").write_text("package main\n")
+
+    assert module.path("x") != before
+
+
 def test_a_program_reports_the_version_that_its_module_requires(module: binaries.GoModule):
     module = replace(module, variables=("a/version.gitVersion", "b.version"))
 
@@ -57,4 +68,5 @@ def test_every_module_builds_what_it_names():
     for module in binaries.MODULES:
         assert (module.folder / "go.mod").is_file()
         for package in module.packages.values():
-            assert package == "." or package in (module.folder / "go.mod").read_text()
+            own = package.startswith(".") and (module.folder / package / "main.go").is_file()
+            assert own or package in (module.folder / "go.mod").read_text()
