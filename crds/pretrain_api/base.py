@@ -39,6 +39,16 @@ class ApiModel(BaseModel):
         return self
 
 
+class Message(ApiModel):
+    """What one process leaves for another, which may be of an older or a newer version.
+
+    A reader leaves out the fields that it does not know. So whatever must be understood gets
+    another format version, and a field that is added later has a default for those who write none.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+
 Uri = Annotated[
     str,
     Field(

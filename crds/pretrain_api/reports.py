@@ -1,17 +1,18 @@
 """What a stage's process leaves behind: its cause of failure, its result and its progress.
 
 A stage writes one `StageReport` as JSON into its termination message (at most 4,096 bytes) and,
-while it runs, a `StageProgress`. The operator and the local backend read the same two models.
+while it runs, a `StageProgress`. The operator and the local backend read the same two models,
+whatever the version of the image that wrote them.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pretrain_api.timesheet import TimeSheet
 
 TERMINATION_MESSAGE_LIMIT = 4096
@@ -70,7 +71,7 @@ EXIT_CODES: dict[Cause, int] = {
 """Exit code of a stage's process by cause, after sysexits.h where that has one."""
 
 
-class CheckpointStatus(ApiModel):
+class CheckpointStatus(Message):
     """The newest committed checkpoint."""
 
     step: int = Field(description="Optimizer step it was saved at.")
@@ -79,7 +80,7 @@ class CheckpointStatus(ApiModel):
     time: AwareDatetime = Field(description="When it was committed.")
 
 
-class Artifact(ApiModel):
+class Artifact(Message):
     """A stage's output: where it lies, or will lie, and whether it is committed already."""
 
     stage: StageName
@@ -88,14 +89,26 @@ class Artifact(ApiModel):
     cached: bool = False
 
 
-class StageResult(ApiModel):
+def _known_stages(artifacts: Any) -> Any:
+    """Leave out the artifacts of stages that a newer version has beside these."""
+    if not isinstance(artifacts, list):
+        return artifacts
+    return [a for a in artifacts if not isinstance(a, dict) or a.get("stage") in STAGES]
+
+
+def _known_cause(cause: Any) -> Any:
+    """Take a cause that a newer version tells apart for one that is not known."""
+    return Cause.UNKNOWN if isinstance(cause, str) and cause not in set(Cause) else cause
+
+
+class StageResult(Message):
     """What a successful stage hands to the plan; of one that failed, its newest checkpoint.
 
     The tokenizer stage resolves the sources, so it alone can tell the fingerprints of all later
     stages and how many slices the input has.
     """
 
-    artifacts: list[Artifact] = []
+    artifacts: Annotated[list[Artifact], BeforeValidator(_known_stages)] = []
     slices: int | None = None
     counts: dict[str, int] = {}
     metrics: dict[str, float] = {}
@@ -105,14 +118,16 @@ class StageResult(ApiModel):
     warnings: list[str] = []
 
 
-class StageReport(ApiModel):
+class StageReport(Message):
     """The termination message of a stage's process."""
 
     stage: StageName
     index: int = 0
     rank: int | None = None
     attempt: int = 0
-    cause: Cause | None = Field(None, description="None when the stage succeeded.")
+    cause: Annotated[Cause | None, BeforeValidator(_known_cause)] = Field(
+        None, description="None when the stage succeeded."
+    )
     message: str = ""
     retryable: bool = Field(True, description="Whether another attempt may succeed by itself.")
     mendable: bool = Field(
@@ -121,7 +136,7 @@ class StageReport(ApiModel):
     result: StageResult | None = None
 
 
-class TrainingStatus(ApiModel):
+class TrainingStatus(Message):
     """Figures of rank 0."""
 
     step: int = Field(0, description="Optimizer steps done.")
@@ -141,7 +156,7 @@ class TrainingStatus(ApiModel):
     )
 
 
-class StageProgress(ApiModel):
+class StageProgress(Message):
     """Where a running stage stands; `done` of `total` in `unit`."""
 
     stage: StageName

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AwareDatetime, Field
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pretrain_api.reports import CheckpointStatus, StageName, TrainingStatus
 
 
@@ -33,7 +33,7 @@ ConditionType = Literal[
 StageState = Literal["Pending", "Running", "Complete", "Failed", "Skipped"]
 
 
-class Condition(ApiModel):
+class Condition(Message):
     """A condition with the fields of KEP-1623."""
 
     type: ConditionType = Field(description="What it is about.")
@@ -44,7 +44,7 @@ class Condition(ApiModel):
     last_transition_time: AwareDatetime = Field(description="When its status last changed.")
 
 
-class StageStatus(ApiModel):
+class StageStatus(Message):
     """One stage: its attempts, its output and how far it is."""
 
     name: StageName = Field(description="The stage.")
@@ -65,7 +65,7 @@ class StageStatus(ApiModel):
     )
 
 
-class WorkersStatus(ApiModel):
+class WorkersStatus(Message):
     """The gang, as the scale subresource reads it."""
 
     ready: int = Field(0, description="Worker pods that are ready.")
@@ -73,7 +73,7 @@ class WorkersStatus(ApiModel):
     selector: str = Field("", description="Label selector of the worker pods.")
 
 
-class SuspectNode(ApiModel):
+class SuspectNode(Message):
     """A node on which ranks of this job failed through no fault of the job's own."""
 
     name: Annotated[str, Field(max_length=253)] = Field(description="The node.")
@@ -86,7 +86,7 @@ class SuspectNode(ApiModel):
     )
 
 
-class GoodputStatus(ApiModel):
+class GoodputStatus(Message):
     """Seconds of training by category over all attempts, and the useful share."""
 
     seconds: Annotated[dict[str, float], Field(max_length=32)] = Field(
@@ -104,7 +104,7 @@ class GoodputStatus(ApiModel):
     step: int = Field(0, description="The last step that any attempt has made.")
 
 
-class PretrainJobStatus(ApiModel):
+class PretrainJobStatus(Message):
     """All that the operator knows of a job; terminal phases never change again."""
 
     phase: Phase = Phase.PENDING

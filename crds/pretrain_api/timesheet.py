@@ -11,7 +11,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AwareDatetime, Field
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 
 USEFUL: frozenset[str] = frozenset({"step", "evaluation"})
 """Categories that training exists for; the rest is badput."""
@@ -24,7 +24,7 @@ Spent = Annotated[
 """Seconds by category."""
 
 
-class TimeSheet(ApiModel):
+class TimeSheet(Message):
     """Seconds of the processes of rank 0 that led to where training stands, up to `at`.
 
     `began` is when the first of them started. Categories are those of
@@ -51,7 +51,7 @@ class TimeSheet(ApiModel):
         return useful(self.seconds) / self.wall_seconds if self.wall_seconds else 0.0
 
 
-class EarlierAttempts(ApiModel):
+class EarlierAttempts(Message):
     """What is known of the attempts before one: their time, and the last step that was made.
 
     They may have gone further than the checkpoint that is resumed from: what is done again up to

@@ -11,18 +11,19 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pydantic import AwareDatetime, ValidationError, model_validator
 
 from pretrain_jobs.checkpoint.layout import CheckpointKey
 from pretrain_jobs.errors import DataError
+from pretrain_jobs.format_version import check_format
 
 FORMAT_VERSION = 1
 
 M = TypeVar("M", bound="RankManifest")
 
 
-class StoredFile(ApiModel):
+class StoredFile(Message):
     """A file of a rank: its name in the rank's directory, bytes, and SHA-256 in hex."""
 
     name: str
@@ -30,9 +31,10 @@ class StoredFile(ApiModel):
     sha256: str
 
 
-class RankManifest(ApiModel):
+class RankManifest(Message):
     """What one rank stored; written once all of its files are."""
 
+    format_version: int = FORMAT_VERSION
     rank: int
     step: int
     generation: int
@@ -49,7 +51,7 @@ class RankManifest(ApiModel):
         return next((file for file in self.files if file.name == name), None)
 
 
-class Origin(ApiModel):
+class Origin(Message):
     """What COMMIT says of the run beside the manifests.
 
     `lineage` names the run that the state belongs to: data, model and hyperparameters, but not the
@@ -68,7 +70,7 @@ class FirstManifest(RankManifest):
     origin: Origin
 
 
-class Commit(ApiModel):
+class Commit(Message):
     """The content of COMMIT. `root_hash` covers every file of every rank; see Origin."""
 
     format_version: int = FORMAT_VERSION
@@ -85,8 +87,6 @@ class Commit(ApiModel):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
-        if self.format_version != FORMAT_VERSION:
-            raise ValueError(f"format {self.format_version} is not {FORMAT_VERSION}")
         if [manifest.rank for manifest in self.ranks] != list(range(self.world_size)):
             raise ValueError("the manifests of some ranks are missing")
         if any(not _belongs(manifest, self.key) for manifest in self.ranks):
@@ -101,7 +101,7 @@ class Commit(ApiModel):
         return CheckpointKey(self.step, self.generation, self.attempt)
 
 
-class Abandonment(ApiModel):
+class Abandonment(Message):
     """What lies in the place of COMMIT where a later attempt has given a checkpoint up.
 
     As both are written only where nothing lies, the one that comes first decides, however late the
@@ -140,13 +140,14 @@ def root_hash(ranks: Sequence[RankManifest]) -> str:
     return hashlib.sha256(json.dumps(files, separators=(",", ":")).encode()).hexdigest()
 
 
-def encode(model: ApiModel) -> bytes:
+def encode(model: Message) -> bytes:
     """A manifest or a commit as JSON."""
     return model.model_dump_json(by_alias=True, indent=1).encode()
 
 
 def decode_commit(data: bytes, key: CheckpointKey) -> Commit:
-    """Read COMMIT; DataError when it is damaged or of another checkpoint."""
+    """Read COMMIT; DataError when it is damaged, of another format or of another checkpoint."""
+    check_format(data, FORMAT_VERSION, what="COMMIT")
     try:
         commit = Commit.model_validate_json(data)
     except ValidationError as error:
@@ -176,6 +177,7 @@ def decode_rank_manifest(data: bytes, key: CheckpointKey, rank: int) -> RankMani
 
 
 def _decode_manifest(kind: type[M], data: bytes, key: CheckpointKey, rank: int) -> M:
+    check_format(data, FORMAT_VERSION, what=f"the manifest of rank {rank}")
     try:
         manifest = kind.model_validate_json(data)
     except ValidationError as error:

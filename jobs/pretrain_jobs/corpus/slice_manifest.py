@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pydantic import ValidationError
 
 from pretrain_jobs.dataset.manifest import ShardEntry, Split
@@ -21,7 +21,7 @@ from pretrain_jobs.storage.artifact import FileEntry
 SLICE_FORMAT_VERSION = 1
 
 
-class RejectsFile(ApiModel):
+class RejectsFile(Message):
     """The slice's rejects in the dataset, one JSON object a line."""
 
     path: str
@@ -29,7 +29,7 @@ class RejectsFile(ApiModel):
     sha256: str
 
 
-class SliceManifest(ApiModel):
+class SliceManifest(Message):
     """What one slice left in the dataset."""
 
     format_version: int = SLICE_FORMAT_VERSION

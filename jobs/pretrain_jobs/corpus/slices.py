@@ -11,11 +11,12 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pydantic import ValidationError
 
 from pretrain_jobs.corpus.sources import SourceFile, Split
 from pretrain_jobs.errors import DataError
+from pretrain_jobs.format_version import check_format
 
 PLAN_KEY = "plan.json"
 PLAN_FORMAT_VERSION = 1
@@ -27,7 +28,7 @@ WHOLE_FILE_SHARE = 20
 """A file smaller than a slice by this factor is not cut."""
 
 
-class SlicePart(ApiModel):
+class SlicePart(Message):
     """Bytes [start, end) of the file with this index in the plan's files."""
 
     file: int
@@ -35,7 +36,7 @@ class SlicePart(ApiModel):
     end: int
 
 
-class Slice(ApiModel):
+class Slice(Message):
     """What one index reads, in order; `size` is the stored bytes of its parts."""
 
     index: int
@@ -45,7 +46,7 @@ class Slice(ApiModel):
     size: int
 
 
-class SlicePlan(ApiModel):
+class SlicePlan(Message):
     """All slices of a dataset; training and validation files never share one, nor do sources."""
 
     format_version: int = PLAN_FORMAT_VERSION
@@ -82,16 +83,11 @@ def encode_plan(plan: SlicePlan) -> bytes:
 
 def decode_plan(data: bytes) -> SlicePlan:
     """Read plan.json; DataError when it is damaged or of another version."""
+    check_format(data, PLAN_FORMAT_VERSION, what=PLAN_KEY)
     try:
-        plan = SlicePlan.model_validate_json(data)
+        return SlicePlan.model_validate_json(data)
     except ValidationError as error:
         raise DataError(f"{PLAN_KEY} is damaged: {error.errors()[0]['msg']}") from error
-    if plan.format_version != PLAN_FORMAT_VERSION:
-        raise DataError(
-            f"{PLAN_KEY} has format version {plan.format_version} where {PLAN_FORMAT_VERSION} "
-            "was expected: it is of another release"
-        )
-    return plan
 
 
 def _cut_group(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import quote, unquote
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pretrain_api.spec.corpus import SourceSpec
 from pretrain_api.spec.storage import StorageSpec
 
@@ -40,7 +40,7 @@ _KEPT = "/*?[]!"
 """Characters of a relative URI that are not percent-encoded: they have a meaning in globs."""
 
 
-class SourceFile(ApiModel):
+class SourceFile(Message):
     """A file to read, with its format and compression decided.
 
     `etag` is the store's content tag: it changes with the content and not with a file's times.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pydantic import ValidationError
 
 from pretrain_jobs.dataset.format.native import TokenDtype
@@ -21,7 +21,7 @@ Split = Literal["train", "validation"]
 SPLITS: tuple[Split, ...] = ("train", "validation")
 
 
-class ShardEntry(ApiModel):
+class ShardEntry(Message):
     """A shard: its key in the dataset, its counts, and the number of its source in the corpus."""
 
     path: str
@@ -34,7 +34,7 @@ class ShardEntry(ApiModel):
     source: int = 0
 
 
-class DatasetManifest(ApiModel):
+class DatasetManifest(Message):
     """What a dataset's manifest.json holds beside its files.
 
     `vocab_size` is the tokenizer's length, added tokens counted; `tokenizer_sha256` is the one

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 
 
-class Histogram(ApiModel):
+class Histogram(Message):
     """Counts of lengths: bucket 0 counts zeros, bucket k lengths in [2^(k-1), 2^k)."""
 
     counts: tuple[int, ...] = ()
@@ -26,7 +26,7 @@ class Histogram(ApiModel):
         return Histogram(counts=tuple(a + b for a, b in zip(longer, padded, strict=True)))
 
 
-class CorpusStatistics(ApiModel):
+class CorpusStatistics(Message):
     """Counts over the documents read.
 
     `documents_read` is documents kept, removed and refused together; `characters` and

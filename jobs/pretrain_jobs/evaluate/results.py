@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pretrain_api.spec.evaluation import TaskSpec
 from pydantic import Field
 
@@ -19,7 +19,7 @@ KIND = "evaluation"
 Initialisation = Literal["pretrained", "random"]
 
 
-class RunResult(ApiModel):
+class RunResult(Message):
     """One fine-tuning: which, on how many samples, and its figures on the test by metric."""
 
     task: str
@@ -36,14 +36,14 @@ class RunResult(ApiModel):
         return run_key(self.task, self.initialisation, self.seed)
 
 
-class Figure(ApiModel):
+class Figure(Message):
     """Mean and sample standard deviation over seeds; the latter is 0 for a single seed."""
 
     mean: float
     stdev: Annotated[float, Field(ge=0.0)]
 
 
-class TaskResult(ApiModel):
+class TaskResult(Message):
     """A task's figures by initialisation and metric; `difference` is pretrained minus random."""
 
     name: str
@@ -53,7 +53,7 @@ class TaskResult(ApiModel):
     difference: dict[str, float]
 
 
-class Results(ApiModel):
+class Results(Message):
     """All tasks, in the order of the spec."""
 
     tasks: list[TaskResult]

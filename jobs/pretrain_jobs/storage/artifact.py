@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pretrain_jobs.errors import DataError, StorageUnavailableError
+from pretrain_jobs.format_version import check_format
 from pretrain_jobs.storage.base import NotFoundError, ObjectStore, Progress
 from pretrain_jobs.storage.local_files import TEMPORARY_PREFIX, translated
 from pretrain_jobs.storage.streams import sha256_of
@@ -104,13 +105,14 @@ def load(store: ObjectStore, *, kind: str, fingerprint: str | None = None) -> Ma
     except NotFoundError:
         return None
     where = f"{store.uri}/{MANIFEST}"
+    check_format(data, FORMAT_VERSION, what=where)
     try:
         parsed = _ManifestFile.model_validate_json(data)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise DataError(f"{where} is damaged at {place}: {first['msg']}") from error
-    expected = {"formatVersion": FORMAT_VERSION, "kind": kind}
+    expected = {"kind": kind}
     if fingerprint is not None:
         expected["fingerprint"] = fingerprint
     for name, value in expected.items():

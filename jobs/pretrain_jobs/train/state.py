@@ -6,8 +6,9 @@ but the time sheet and the log's wall figures, which no computation reads.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from pretrain_api.timesheet import TimeSheet
 from pydantic import ValidationError
@@ -85,16 +86,20 @@ class Progress:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Progress:
-        """Read a stored state; CheckpointUnusableError when it is of another format."""
+        """Read a stored state; CheckpointUnusableError when it is of another format.
+
+        Fields that a newer version added are left out, as in every message between versions.
+        """
         try:
-            anomalies, sheet = value["anomalies"], value.get("time_sheet")
+            sheet = value.get("time_sheet")
+            anomalies = _read(AnomalyState, value["anomalies"])
             return cls(
                 step=value["step"],
                 cursor=Cursor.from_json(value["cursor"]),
                 samples=value["samples"],
-                tokens=TokenCounts(**value["tokens"]),
-                anomalies=AnomalyState(**{**anomalies, "losses": tuple(anomalies["losses"])}),
-                losses=LossSum(**value["losses"]),
+                tokens=_read(TokenCounts, value["tokens"]),
+                anomalies=replace(anomalies, losses=tuple(anomalies.losses)),
+                losses=_read(LossSum, value["losses"]),
                 evaluation_due=value["evaluation_due"],
                 log=tuple(value["log"]),
                 time_sheet=TimeSheet.model_validate(sheet) if sheet else None,
@@ -104,3 +109,12 @@ class Progress:
                 f"the training state in the checkpoint is of another version ({error!r}); resume "
                 "with the version that wrote it, or start a new job"
             ) from error
+
+
+StateT = TypeVar("StateT", TokenCounts, LossSum, AnomalyState)
+
+
+def _read(kind: type[StateT], value: Mapping[str, Any]) -> StateT:
+    """Make one of the dataclasses from the fields that it has; TypeError when one is missing."""
+    known = {each.name for each in fields(kind)}
+    return kind(**{name: item for name, item in value.items() if name in known})

@@ -118,7 +118,7 @@ def test_a_changed_byte_is_found_by_hashes_and_a_changed_size_without(
         ),
         (
             b'{"formatVersion": 2, "kind": "model", "fingerprint": "f", "files": []}',
-            "formatVersion 2 where 1 was expected",
+            "is of format 2 where 1 was expected",
         ),
         (
             b'{"formatVersion": 1, "kind": "export", "fingerprint": "f", "files": []}',
