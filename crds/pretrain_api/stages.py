@@ -2,13 +2,16 @@
 
 `python -m pretrain_jobs <stage> --config FILE` reads one of these. Every URI in them is
 absolute. Secrets are never part of a config; they reach a pod as environment variables.
+
+The image may be of another version than the operator. It leaves out the fields that it does not
+know, except those of the spec's sections that the job asks for: see `StageConfig.asked`.
 """
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from pretrain_api.base import ApiModel
+from pretrain_api.base import Message
 from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.spec.corpus import CorpusSpec
 from pretrain_api.spec.evaluation import EvaluationSpec, ExportSpec
@@ -22,7 +25,7 @@ from pretrain_api.spec.workers import WorkersSpec
 from pretrain_api.timesheet import EarlierAttempts
 
 
-class JobRef(ApiModel):
+class JobRef(Message):
     """The job that a stage works for."""
 
     namespace: str
@@ -30,12 +33,17 @@ class JobRef(ApiModel):
     uid: str
 
 
-class StageConfig(ApiModel):
+class StageConfig(Message):
     """What every stage needs."""
 
     job: JobRef
     attempt: int = 0
     storage: StorageSpec = Field(description="Always set here, its uri absolute.")
+    asked: tuple[str, ...] = Field(
+        (),
+        description="Dotted paths of the fields in the spec's sections that are not at their "
+        "default: a process that does not know one of them must refuse.",
+    )
 
 
 class TokenizerStageConfig(StageConfig):
@@ -62,7 +70,7 @@ class PreprocessStageConfig(StageConfig):
     seed: int
 
 
-class RendezvousConfig(ApiModel):
+class RendezvousConfig(Message):
     """Where rank 0 listens; the node rank comes from JOB_COMPLETION_INDEX."""
 
     host: str

@@ -24,7 +24,9 @@ from pretrain_api.reports import (
     StageReport,
     StageResult,
 )
-from pydantic import BaseModel, ValidationError
+from pretrain_api.skew import read_json
+from pretrain_api.stages import StageConfig
+from pydantic import ValidationError
 
 from pretrain_jobs.errors import StageError, UserError
 from pretrain_jobs.progress import ProgressReporter
@@ -39,7 +41,7 @@ INDEX_ENV = "JOB_COMPLETION_INDEX"
 """Environment variable with the index of this pod in its Indexed Job."""
 
 _DEFAULT_TERMINATION_LOG = Path("/dev/termination-log")
-_MODEL = TypeVar("_MODEL", bound=BaseModel)
+_CONFIG = TypeVar("_CONFIG", bound=StageConfig)
 _log = logging.getLogger(__name__)
 
 
@@ -103,14 +105,25 @@ def run_tool(name: str, main: Callable[[Sequence[str]], None], arguments: Sequen
     return 0
 
 
-def load_config(model: type[_MODEL], path: Path) -> _MODEL:
-    """Read a stage's config; UserError names the file and each field that does not fit."""
+def load_config(model: type[_CONFIG], path: Path) -> _CONFIG:
+    """Read a stage's config; UserError names the file and each field that does not fit.
+
+    Of fields that a newer operator wrote, those that the job does not ask for are left out.
+    """
     try:
-        return model.model_validate_json(path.read_bytes())
+        config, unknown = read_json(model, path.read_bytes())
     except OSError as error:
         raise UserError(f"config {path} cannot be read: {error.strerror}") from error
     except ValidationError as error:
         raise UserError(f"config {path} does not fit: {_fields(error)}") from error
+    if asked := sorted(set(unknown).intersection(config.asked)):
+        raise UserError(
+            f"the job asks for {', '.join(asked)}, which this image's version does not know: "
+            "use a newer image, or leave that out of the spec"
+        )
+    if unknown:
+        _log.info("left out of the config, being of a newer version: %s", ", ".join(unknown))
+    return config
 
 
 def _readable(path: Path) -> Path:

@@ -10,6 +10,7 @@ from typing import Any
 from pretrain_api.base import CONTROLLER
 from pretrain_api.documents import validate_object
 from pretrain_api.job import PretrainJob
+from pretrain_api.skew import Place, dotted, unknown_fields, without
 from pretrain_api.status import PretrainJobStatus
 from pydantic import ValidationError
 
@@ -68,7 +69,16 @@ class KnownJob:
     @cached_property
     def job(self) -> PretrainJob:
         """The object as a model; raises InvalidObjectError with what is wrong with its spec."""
-        return read_job(self.raw)
+        return self._reading[0]
+
+    @property
+    def unknown_fields(self) -> tuple[str, ...]:
+        """Where a newer version's fields were left out of `job`; none before that was read."""
+        return self._reading[1] if "_reading" in vars(self) else ()
+
+    @cached_property
+    def _reading(self) -> tuple[PretrainJob, tuple[str, ...]]:
+        return _read(self.raw)
 
     @cached_property
     def readable_status(self) -> PretrainJobStatus:
@@ -84,48 +94,44 @@ class KnownJob:
 def read_job(raw: Mapping[str, Any]) -> PretrainJob:
     """Read a stored object; raises InvalidObjectError with everything that is wrong with its spec.
 
-    The API server has checked it against a CRD, which may be another version's. Of a status that
-    another version wrote, or a person, what cannot be read is left out.
+    The API server has checked it against a CRD, which may be another version's and fills in its
+    defaults. So fields that this version does not know are left out, and of a status that another
+    version wrote, or a person, whatever cannot be read.
     """
-    try:
-        return PretrainJob.model_validate(raw, by_alias=True, by_name=False)
-    except ValidationError:
-        readable = {**raw, "status": readable_status(raw.get("status") or {})}
-    try:
-        return PretrainJob.model_validate(readable, by_alias=True, by_name=False)
-    except ValidationError:
-        return validate_object(readable)
+    return _read(raw)[0]
 
 
 def readable_status(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A status without the fields that this version cannot read."""
+    """A status without the fields and entries that this version cannot read."""
     readable = dict(stored)
     for _ in range(2):
         try:
             PretrainJobStatus.model_validate(readable, by_alias=True, by_name=False)
         except ValidationError as error:
-            readable = _without(readable, error)
+            readable = without(readable, [_unreadable(found["loc"]) for found in error.errors()])
         else:
             return readable
     return {}
 
 
-def _without(status: dict[str, Any], error: ValidationError) -> dict[str, Any]:
-    for found in error.errors(include_url=False):
-        if found["type"] == "extra_forbidden":
-            status = _cut(status, found["loc"])
-        else:
-            status = {name: value for name, value in status.items() if name != found["loc"][0]}
-    return status
+def _read(raw: Mapping[str, Any]) -> tuple[PretrainJob, tuple[str, ...]]:
+    """A job, and the fields that were left out of its spec."""
+    try:
+        return _validated(raw), ()
+    except ValidationError as error:
+        unknown = unknown_fields(error)
+    readable = without({**raw, "status": readable_status(raw.get("status") or {})}, unknown)
+    try:
+        return _validated(readable), tuple(map(dotted, unknown))
+    except ValidationError:
+        return validate_object(readable), ()
 
 
-def _cut(value: Any, path: tuple[int | str, ...]) -> Any:
-    """A copy without the field at a path."""
-    head, *rest = path
-    if isinstance(value, list):
-        return [_cut(v, tuple(rest)) if i == head else v for i, v in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    if not rest:
-        return {name: v for name, v in value.items() if name != head}
-    return {name: _cut(v, tuple(rest)) if name == head else v for name, v in value.items()}
+def _validated(raw: Mapping[str, Any]) -> PretrainJob:
+    return PretrainJob.model_validate(raw, by_alias=True, by_name=False)
+
+
+def _unreadable(place: Place) -> Place:
+    """The entry of a list, or else the field, that a mistake in a status makes unreadable."""
+    is_entry = len(place) > 1 and isinstance(place[1], int)
+    return place[:2] if is_entry else place[:1]

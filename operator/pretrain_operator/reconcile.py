@@ -90,6 +90,7 @@ class Reconciler:
     _memories: dict[JobKey, _Memory] = field(default_factory=dict, init=False)
     _started_at: float = field(init=False)
     _crd_is_older: bool = field(default=False, init=False)
+    _crd_is_newer: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
         self._started_at = self.monotonic()
@@ -121,6 +122,7 @@ class Reconciler:
             job = known.job
         except InvalidObjectError as error:
             return await self._refuse(known, error, now)
+        self._note_unknown(known.unknown_fields)
         decision = await self._decide(known, job, memory, now)
         if decision is None:
             return 1.0
@@ -246,6 +248,14 @@ class Reconciler:
             self._crd_is_older = True
             names = ", ".join(f"status.{name}" for name in unstored)
             _log.warning("the CRD is older than this operator and drops %s; upgrade it", names)
+
+    def _note_unknown(self, fields: tuple[str, ...]) -> None:
+        if fields and not self._crd_is_newer:
+            self._crd_is_newer = True
+            _log.warning(
+                "the CRD is newer than this operator, which runs jobs without %s; upgrade it",
+                ", ".join(fields),
+            )
 
 
 def _sooner(seconds: float, other: float | None) -> float:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pretrain_api.reports import StageName
+from pretrain_api.skew import asked_fields
 from pretrain_api.spec import PretrainJobSpec
 from pretrain_api.stages import (
     EvaluateStageConfig,
@@ -34,7 +35,8 @@ def stage_config(attempt: Attempt) -> StageConfig:
     """
     spec = _without_pod_templates(attempt.job.spec)
     job = attempt.job.model_copy(update={"spec": spec})
-    return _BUILDERS[attempt.stage](replace(attempt, job=job))
+    config = _BUILDERS[attempt.stage](replace(attempt, job=job))
+    return config.model_copy(update={"asked": asked_fields(config)})
 
 
 def _without_pod_templates(spec: PretrainJobSpec) -> PretrainJobSpec:

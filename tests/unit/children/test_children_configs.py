@@ -12,7 +12,6 @@ from pretrain_api.reports import STAGES, StageName
 from pretrain_api.stages import (
     EvaluateStageConfig,
     ExportStageConfig,
-    PreprocessStageConfig,
     StageConfig,
     TokenizerStageConfig,
     TrainStageConfig,
@@ -23,14 +22,7 @@ from pretrain_operator.children.resolved import resolved_job, storage_of
 from pretrain_operator.children.uris import absolute_uri
 from pretrain_operator.observed import Manifest, Settings
 from pretrain_testing.plan_simulator import UID, make_job
-
-CONFIGS: dict[StageName, type[StageConfig]] = {
-    "tokenizer": TokenizerStageConfig,
-    "preprocess": PreprocessStageConfig,
-    "train": TrainStageConfig,
-    "evaluate": EvaluateStageConfig,
-    "export": ExportStageConfig,
-}
+from pretrain_testing.stage_configs import CONFIGS, config_text
 
 
 def make_attempt(
@@ -50,13 +42,7 @@ def make_attempt(
 
 
 def config_of(manifests: tuple[Manifest, ...] | list[Manifest], stage: StageName) -> StageConfig:
-    texts = [
-        manifest["data"]["config.json"]
-        for manifest in manifests
-        if manifest["kind"] == "ConfigMap"
-        and manifest["metadata"]["labels"]["pretrain.dev/stage"] == stage
-    ]
-    return CONFIGS[stage].model_validate_json(texts[0])
+    return CONFIGS[stage].model_validate_json(config_text(manifests, stage))
 
 
 def train_config(attempt: Attempt) -> TrainStageConfig:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from pretrain_api.documents import validate_object
 from pretrain_api.errors import InvalidObjectError
 from pretrain_api.status import Condition, Phase, PretrainJobStatus
 from pretrain_operator.known_job import KnownJob, read_job
@@ -14,6 +15,7 @@ from pretrain_testing.plan_simulator import SPEC
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 EARLIER = datetime(2026, 1, 1, tzinfo=UTC)
+SINCE = {"lastTransitionTime": "2026-01-01T00:00:00Z"}
 
 
 def stored(**parts: Any) -> dict[str, Any]:
@@ -47,6 +49,31 @@ def test_a_status_that_a_newer_version_wrote_is_read_as_far_as_it_is_known():
     job = read_job(stored(status=status))
     assert job.status.phase is Phase.TRAINING
     assert job.status.stages[0].attempt == 2
+
+
+def test_an_entry_of_a_status_that_only_a_newer_version_knows_is_left_out_alone():
+    known = {"type": "Running", "status": "True", "reason": "x"} | SINCE
+    newer = {"type": "Forecast", "status": "True", "reason": "y"} | SINCE
+    job = read_job(stored(status={"conditions": [newer, known, newer]}))
+    assert [condition.type for condition in job.status.conditions] == ["Running"]
+
+
+def test_fields_that_a_newer_crd_fills_in_are_left_out_and_told():
+    corpus = {"sources": [{"uri": "corpora/wiki/", "shuffle": False}]}
+    known = KnownJob.of(stored(spec={**SPEC, "corpus": corpus, "reservation": {"hours": 0}}))
+    assert known.job.spec == read_job(stored()).spec
+    assert known.unknown_fields == ("spec.corpus.sources.0.shuffle", "spec.reservation")
+
+
+def test_a_spec_with_nothing_unknown_tells_of_nothing():
+    known = KnownJob.of(stored(status={"forecast": 3}))
+    assert known.job.metadata.name == "x"
+    assert known.unknown_fields == ()
+
+
+def test_what_people_write_is_still_held_against_every_field():
+    with pytest.raises(InvalidObjectError, match=r"spec\.trainning"):
+        validate_object({**stored(), "spec": {**SPEC, "trainning": {}}})
 
 
 def test_a_status_field_that_somebody_spoilt_counts_as_unset():

@@ -326,22 +326,6 @@ def test_a_failed_attempt_is_told_before_its_children_go(world: World):
     assert world.status["restarts"] == {"Infrastructure": 1}
 
 
-def test_a_crd_without_a_newer_field_makes_no_endless_writes(world: World):
-    keep = world.api.put
-
-    def put_without_workers(raw):
-        status = {k: v for k, v in (raw.get("status") or {}).items() if k != "workers"}
-        return keep({**raw, "status": status} if raw["kind"] == "PretrainJob" else raw)
-
-    world.api.put = put_without_workers  # type: ignore[method-assign]
-    world.create()
-    world.settle()
-    before = world.requests("patch status")
-    for _ in range(5):
-        world.wait(60)
-    assert world.requests("patch status") == before
-
-
 def test_events_are_lost_rather_than_repeated(world: World):
     async def fail(event):
         raise ApiUnreachableError("no answer")
