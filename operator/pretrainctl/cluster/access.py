@@ -34,6 +34,9 @@ POD_NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespa
 
 CONNECT_SECONDS = 10.0
 READ_SECONDS = 60.0
+IDLE_SECONDS = 120.0
+"""Without a byte of a log that is followed until its connection is taken for dead."""
+
 OPEN_CONNECTIONS = 64
 """At once, at most; each log that is followed holds one."""
 
@@ -50,6 +53,10 @@ class MissingError(NotFoundError):
     def __init__(self, message: str, *, is_kind: bool) -> None:
         super().__init__(message)
         self.is_kind = is_kind
+
+
+class CutError(UnreachableError):
+    """An answer that had begun came to no end, or nothing came for too long."""
 
 
 @dataclass
@@ -69,15 +76,19 @@ class Cluster:
         return answer
 
     def lines(self, path: str, query: Query | None = None) -> Iterator[str]:
-        """Text at a path, line by line as it comes; it may take for ever."""
-        response = self._request(path, query, read_seconds=None)
+        """Lines of text at a path as they come, each with its end, which the last one may lack.
+
+        One that is followed may take for ever; CutError when nothing comes for IDLE_SECONDS.
+        """
+        idle_seconds = IDLE_SECONDS if "follow" in (query or {}) else None
+        response = self._request(path, query, read_seconds=idle_seconds)
         rest = b""
         try:
             for chunk in response.stream(amt=None):
                 *whole, rest = (rest + chunk).split(b"\n")
-                yield from (line.decode(errors="replace") for line in whole)
+                yield from (line.decode(errors="replace") + "\n" for line in whole)
         except urllib3.exceptions.HTTPError as error:
-            raise UnreachableError(f"{self.server} stopped answering: {error}") from None
+            raise CutError(f"{self.server} stopped answering: {error}") from None
         finally:
             response.release_conn()
         if rest:
@@ -98,7 +109,8 @@ class Cluster:
         except ApiException as error:
             self._refused(error, path)
         except urllib3.exceptions.HTTPError as error:
-            raise UnreachableError(
+            is_slow = isinstance(error, urllib3.exceptions.ReadTimeoutError)
+            raise (CutError if is_slow else UnreachableError)(
                 f"{self.server} does not answer: {_plainly(error)}; is this the right cluster "
                 "(--kubeconfig, --context), and is it up?"
             ) from None

@@ -18,6 +18,7 @@ from pretrainctl.cluster.access import (
 )
 from pretrainctl.cluster.findings import ranks_per_pod, words_of_ended_attempt
 from pretrainctl.cluster.log_choice import Choice, Wanted, choose, stage_to_show
+from pretrainctl.cluster.log_resuming import GrowingLog
 from pretrainctl.cluster.pod_lines import state_of
 from pretrainctl.cluster.reading import read_events, read_job, read_pod, read_pods
 from pretrainctl.errors import CommandError, InvalidError
@@ -111,24 +112,43 @@ class LogReader:
             while now is not None and not has_begun(now):
                 self.sleep(POLL_SECONDS)
                 now = read_pod(self.cluster, self.namespace, fact.pod.name)
-            self._print(fact, choice, follow="true")
+            for line in self._growing(fact, choice).lines():
+                self.print(f"{_prefix(fact, choice)}{line}")
         except CommandError as error:
             self.note(_without_log(fact, choice, error))
         except BrokenPipeError:
             left.set()
 
-    def _print(self, fact: PodFacts, choice: Choice, **query: str | int) -> None:
-        prefix = f"{choice.name_of(fact)} | " if len(choice.pods) > 1 else ""
+    def _growing(self, fact: PodFacts, choice: Choice) -> GrowingLog:
+        return GrowingLog(
+            cluster=self.cluster,
+            path=self._path(fact),
+            container=CONTAINER,
+            tail=self.tail,
+            look=lambda: read_pod(self.cluster, self.namespace, fact.pod.name),
+            note=lambda reason: self.note(f"{choice.name_of(fact)}: {reason}"),
+            sleep=lambda: self.sleep(POLL_SECONDS),
+        )
+
+    def _print(self, fact: PodFacts, choice: Choice) -> None:
+        query: dict[str, str | int] = {"container": CONTAINER}
         if self.tail is not None:
             query["tailLines"] = self.tail
-        path = f"/api/v1/namespaces/{self.namespace}/pods/{fact.pod.name}/log"
-        for line in self.cluster.lines(path, {"container": CONTAINER, **query}):
-            self.print(f"{prefix}{line}")
+        for line in self.cluster.lines(self._path(fact), query):
+            self.print(_prefix(fact, choice) + line.removesuffix("\n"))
+
+    def _path(self, fact: PodFacts) -> str:
+        return f"/api/v1/namespaces/{self.namespace}/pods/{fact.pod.name}/log"
 
 
 def has_begun(fact: PodFacts) -> bool:
     """Whether a stage's container has begun, so that there is a log."""
     return fact.pod.started_at is not None
+
+
+def _prefix(fact: PodFacts, choice: Choice) -> str:
+    """Whose a line is, where there are several pods."""
+    return f"{choice.name_of(fact)} | " if len(choice.pods) > 1 else ""
 
 
 def _without_log(fact: PodFacts, choice: Choice, error: CommandError) -> str:
