@@ -14,6 +14,14 @@ ChildKind = Literal["ConfigMap", "Service", "Job"]
 
 
 @dataclass(frozen=True)
+class RunningInit:
+    """An init container that runs, while all after it wait."""
+
+    name: str
+    since: datetime
+
+
+@dataclass(frozen=True)
 class ObservedPod:
     """One pod of a child Job; `report` is its parsed termination message.
 
@@ -38,6 +46,7 @@ class ObservedPod:
     deleting: bool = False
     lingering: str = ""
     proxy: str = ""
+    init: RunningInit | None = None
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from pretrain_operator.children.names import CONTAINER
 from pretrain_operator.children.pod import METRICS_PORT_NAME
 from pretrain_operator.observe.identity import Identity, JobKey
+from pretrain_operator.observe.init_containers import failed_init, running_init
 from pretrain_operator.observe.raw import Raw, entries, find_condition, is_true, moment, part
 from pretrain_operator.observed import ObservedPod, PodPhase
 
@@ -93,7 +94,7 @@ def _observed(raw: Raw) -> ObservedPod:
     metadata, spec, status = (part(raw, name) for name in ("metadata", "spec", "status"))
     stage_state = _state(status, "containerStatuses", CONTAINER)
     stage_end = part(stage_state, "terminated")
-    ended = stage_end or _failed_init(spec, status)
+    ended = stage_end or failed_init(spec, status)
     report = _report(ended)
     disruption = find_condition(status, "DisruptionTarget")
     scheduled = find_condition(status, "PodScheduled")
@@ -112,6 +113,7 @@ def _observed(raw: Raw) -> ObservedPod:
         deleting=bool(metadata.get("deletionTimestamp")),
         lingering=_lingering(status, ended),
         proxy=_proxy(spec),
+        init=running_init(spec, status),
         **_told(spec, status, ended, reported=report is not None),
     )
 
@@ -177,22 +179,6 @@ def _containers(spec: Raw) -> Iterator[Raw]:
 def _state(status: Raw, statuses: str, name: str) -> Raw:
     found = next((c for c in entries(status, statuses) if c.get("name") == name), {})
     return part(found, "state")
-
-
-def _failed_init(spec: Raw, status: Raw) -> Raw:
-    """The end of an init container that failed; the stage's own was never started then.
-
-    One that restarts always is a side container, which only begins again.
-    """
-    restarting = {
-        c.get("name") for c in entries(spec, "initContainers") if c.get("restartPolicy") == "Always"
-    }
-    ends = [
-        part(told, "state", "terminated")
-        for told in entries(status, "initContainerStatuses")
-        if told.get("name") not in restarting
-    ]
-    return next((end for end in ends if end.get("exitCode")), {})
 
 
 def _phase(status: Raw, stage_end: Raw) -> PodPhase:

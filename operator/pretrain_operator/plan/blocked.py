@@ -23,16 +23,23 @@ from pretrain_operator.plan.pod_failures import Failure, pod_name
 from pretrain_operator.plan.refused import lacks_pods, with_wait_event
 from pretrain_operator.plan.running import missing_pods, waits_to_begin
 
+TOLD_MINUTES = (1, 2, 5, 10, 20, 30)
+"""Of a wait in its first hour; later each hour is told."""
+
 UNSCHEDULABLE = "Unschedulable"
 """The scheduler's reason for a pod that has no place."""
 
 CREATION_PATIENCE = timedelta(seconds=60)
 """How long a container may take to be created before that is told."""
 
+INIT_CONTAINER = "InitContainer"
+"""Why a pod does not run whose init container takes its time."""
+
 WAITS: dict[str, Cause] = {
     Cause.QUOTA.value: Cause.QUOTA,
     UNSCHEDULABLE: Cause.QUOTA,
     Cause.IMAGE_PULL.value: Cause.IMAGE_PULL,
+    INIT_CONTAINER: Cause.INFRASTRUCTURE,
 }
 """Waits for a missing pod, and the cause of an attempt whose other pods gave up meanwhile."""
 
@@ -129,14 +136,30 @@ def _not_running(pod: ObservedPod | None, subject: _Subject, now: datetime) -> B
     plain = f"{subject.named(index)}: not running yet."
     if pod is None or pod.scheduled_at is None:
         return Blockage(plain, begins=True)
-    due = pod.scheduled_at + CREATION_PATIENCE
+    due = (pod.init.since if pod.init else pod.scheduled_at) + CREATION_PATIENCE
     if now < due:
         return Blockage(plain, told_at=due, begins=True)
+    if pod.init is not None:
+        told, told_at = spent_wait(pod.init.since, now)
+        where = f"its init container {pod.init.name} on node {pod.node}"
+        sentence = f"{subject.named(index)}: {where} has been running for over {told}."
+        return Blockage(sentence, INIT_CONTAINER, told_at=told_at)
     sentence = (
         f"{subject.named(index)}: its container is still being created on node {pod.node}; "
         "the image is being pulled, or a volume is not there"
     )
     return Blockage(f"{sentence}.", Cause.IMAGE_PULL.value)
+
+
+def spent_wait(since: datetime, now: datetime) -> tuple[str, datetime]:
+    """How long a wait is by now, rounded down so that it is seldom told anew, and when it is."""
+    minutes = int((now - since) / timedelta(minutes=1))
+    if minutes >= 60:
+        hours = minutes // 60
+        return f"{hours} h", since + timedelta(hours=hours + 1)
+    passed = max((step for step in TOLD_MINUTES if step <= minutes), default=0)
+    following = next((step for step in TOLD_MINUTES if step > minutes), 60)
+    return f"{passed} min", since + timedelta(minutes=following)
 
 
 def _meshed(turn: Turn, job: ObservedJob) -> Blockage | None:

@@ -14,7 +14,7 @@ from pretrain_api.reports import Cause
 from pretrain_api.status import Phase
 from pretrain_operator.children.resources import stage_resources
 from pretrain_operator.plan.attempts import IMAGE_PATIENCE
-from pretrain_operator.plan.blocked import UNSCHEDULABLE
+from pretrain_operator.plan.blocked import INIT_CONTAINER, UNSCHEDULABLE
 from pretrain_operator.plan.budgets import limit_of
 from pretrain_operator.plan.conditions import find_condition
 
@@ -99,6 +99,11 @@ BY_REASON: dict[str, str] = {
     FAILED_MOUNT: (
         "Make the volume, Secret or ConfigMap that the event FailedMount names; the job goes on "
         "by itself."
+    ),
+    INIT_CONTAINER: (
+        "See what it does: kubectl -n {namespace} logs POD -c CONTAINER, where "
+        "kubectl -n {namespace} get pods -l pretrain.dev/job={name} lists the pods; the job goes "
+        "on by itself once it ends."
     ),
     "CreateContainerConfigError": (
         "Make the Secret or ConfigMap, or the key in it, that the sentence names; "

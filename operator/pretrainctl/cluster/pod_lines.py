@@ -41,6 +41,8 @@ def state_of(pod: ObservedPod) -> str:
         parts.append(f"exit code {pod.exit_code}")
     if pod.reason:
         parts.append(pod.reason)
+    if pod.init is not None and pod.phase == "Pending":
+        parts.append(f"init container {pod.init.name} runs")
     message = " ".join(_message(pod).split())[:MESSAGE_LIMIT]
     return f"{', '.join(parts)}: {message}" if message else ", ".join(parts)
 

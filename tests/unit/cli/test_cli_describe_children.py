@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from pretrain_api.status import SuspectNode
+from pretrain_operator.observed import RunningInit
 from pretrain_testing.described_jobs import event, found, pods, told, training
 from pretrain_testing.plan_simulator import START, Simulation, make_job
 from pretrain_testing.raw_children import raw_pod, terminated, waiting
@@ -53,6 +54,20 @@ def test_a_pod_that_waits_for_a_secret_has_its_advice() -> None:
     pod = raw_pod(0, "tokenizer", phase="Pending", state=waiting(reason, "no secret"))
     (advice,) = told(found(sim, pods=pods(pod)))["What to do"]
     assert advice.startswith("Make the Secret")
+
+
+def test_an_init_container_that_takes_its_time_has_its_advice() -> None:
+    sim = Simulation(make_job())
+    sim.until("train")
+    init = RunningInit("fetch", sim.now)
+    sim.change_pod("train", 0, phase="Pending", started_at=None, scheduled_at=sim.now, init=init)
+    sim.wait(60)
+    raw = raw_pod(0, phase="Pending", state=waiting("PodInitializing"))
+    fetch = {"name": "fetch", "state": {"running": {"startedAt": "2026-01-01T00:00:05Z"}}}
+    raw["status"]["initContainerStatuses"] = [fetch]
+    lines = told(found(sim, pods=pods(raw)))
+    assert "logs POD -c CONTAINER" in lines["What to do"][0]
+    assert lines["Pods"][0].endswith("Pending, init container fetch runs")
 
 
 def test_a_volume_that_cannot_be_mounted_is_not_taken_for_an_image() -> None:

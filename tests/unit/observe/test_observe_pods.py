@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pretrain_api.reports import Cause, StageReport, StageResult
 from pretrain_operator.observe import PodFacts, key_of, uid_of
-from pretrain_operator.observed import ObservedPod
+from pretrain_operator.observed import ObservedPod, RunningInit
 from pretrain_testing.plan_simulator import UID
-from pretrain_testing.raw_children import condition, raw_pod, terminated, waiting
+from pretrain_testing.raw_children import CREATED, condition, raw_pod, terminated, waiting
 
 
 def facts_of(raw: dict[str, Any]) -> PodFacts:
@@ -233,6 +233,27 @@ def test_the_scheduler_is_quoted() -> None:
     assert (pod.reason, pod.message) == ("Unschedulable", text)
     assert pod.scheduled_at is None
     assert pod.node == ""
+
+
+def test_the_init_container_that_the_others_wait_for_is_told_with_its_time() -> None:
+    raw = raw_pod(phase="Pending", state=waiting("PodInitializing"))
+    with_container(raw, "ready", terminated(0, reason="Completed"), init=True)
+    with_container(raw, "fetch", {"running": {"startedAt": CREATED}}, init=True)
+    with_container(raw, "later", waiting("PodInitializing"), init=True)
+
+    assert pod_of(raw).init == RunningInit("fetch", datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(("started", "waits"), [(True, False), (False, True)])
+def test_a_side_container_keeps_others_waiting_until_it_has_started(
+    *, started: bool, waits: bool
+) -> None:
+    raw = raw_pod(phase="Pending", state=waiting("PodInitializing"))
+    with_container(raw, "proxy", {"running": {"startedAt": CREATED}}, init=True)
+    raw["spec"]["initContainers"][0]["restartPolicy"] = "Always"
+    raw["status"]["initContainerStatuses"][0]["started"] = started
+
+    assert (pod_of(raw).init is not None) is waits
 
 
 def test_an_init_container_that_fails_is_the_pods_end() -> None:

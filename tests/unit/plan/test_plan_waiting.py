@@ -6,7 +6,7 @@ import pytest
 from pretrain_api.reports import Cause
 from pretrain_api.spec.lifecycle import FailurePolicySpec
 from pretrain_api.status import Phase
-from pretrain_operator.observed import ObservedPod
+from pretrain_operator.observed import ObservedPod, RunningInit
 from pretrain_testing.plan_simulator import Simulation, make_job
 
 NO_PLACE = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
@@ -141,6 +141,55 @@ def test_a_container_that_takes_long_to_be_created_is_told_after_a_minute() -> N
     )
     assert "image is being pulled" in sim.job.status.blocked_by
     assert sim.job.status.restarts == {}
+
+
+def initialising(sim: Simulation) -> None:
+    """Rank 1 has a node, and its init container runs from now on."""
+    init = RunningInit("fetch-data", sim.now)
+    pending(sim, 1, node="node-b", scheduled_at=sim.now, init=init)
+
+
+def test_an_init_container_that_takes_its_time_is_told_by_name_and_by_how_long() -> None:
+    sim = gang()
+    initialising(sim)
+    assert sim.job.status.blocked_by == "Rank 1: not running yet."
+
+    sim.wait(60)
+
+    assert sim.job.status.blocked_by == (
+        "Rank 1: its init container fetch-data on node node-b has been running for over 1 min."
+    )
+    assert sim.condition("Running").reason == "InitContainer"
+    assert sim.plan().requeue_after == 60
+
+
+def test_the_time_of_an_init_container_is_told_ever_more_seldom() -> None:
+    sim = gang()
+    initialising(sim)
+    told = set()
+
+    for _ in range(4 * 60):
+        sim.wait(60)
+        told.add(sim.job.status.blocked_by.rpartition("over ")[2])
+
+    assert told == {
+        *(f"{minutes} min." for minutes in (1, 2, 5, 10, 20, 30)),
+        *(f"{hours} h." for hours in (1, 2, 3, 4)),
+    }
+    assert sim.stage("train").attempt == 0
+
+
+def test_ranks_that_gave_up_on_a_peer_whose_init_container_runs_say_so() -> None:
+    sim = gang()
+    initialising(sim)
+    sim.wait(600)
+
+    sim.report_failure("train", 0, Cause.INFRASTRUCTURE, message=UNMET)
+    sim.wait(30)
+
+    assert sim.job.status.restarts == {"Infrastructure": 1}
+    assert "its init container fetch-data" in sim.job.status.blocked_by
+    assert UNMET in sim.job.status.blocked_by
 
 
 def test_an_image_has_its_time_from_when_the_pod_got_its_node() -> None:
