@@ -62,13 +62,24 @@ def _laid(spec: Mapping[str, Any], minimal: Mapping[str, Any]) -> dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class CelRule:
-    """A rule on the object at `path` (dots, [] for items; empty for the root)."""
+    """A rule on the object at `path` (dots, [] for items; empty for the root).
+
+    `message_expression` is CEL that makes the message from the object, `told` what it makes of the
+    refused example; `message` stands where it cannot be evaluated.
+    """
 
     path: str
     rule: str
     message: str
     accepted: Example
     refused: Example
+    message_expression: str = ""
+    told: str = ""
+
+    @property
+    def words(self) -> str:
+        """What an API server says to the refused example."""
+        return self.told or self.message
 
 
 def fragment(path: str, value: Any) -> dict[str, Any]:
@@ -139,16 +150,40 @@ UNION_RULES: tuple[CelRule, ...] = (
     _at_most_one(("training",), {"maxSteps": 100, "epochs": 1.5}),
 )
 
+_BATCH = (
+    "(has(self.training.globalBatchSize) ? self.training.globalBatchSize : "
+    f"(has(self.model.preset) ? 0 : {DEFAULT_GLOBAL_BATCH_SIZE}))"
+)
+_UNIT = (
+    "(self.workers.replicas * self.workers.processesPerWorker * "
+    "(has(self.training.microBatchSize) ? self.training.microBatchSize : 1))"
+)
+_BELOW = f"{_BATCH} / {_UNIT} * {_UNIT}"
+_NEAREST = (
+    "'training.globalBatchSize: %s is no multiple of %s (%s replicas x %s processes%s); "
+    "the nearest are %s'.format(["
+    f"string({_BATCH}), string({_UNIT}), "
+    "string(self.workers.replicas), string(self.workers.processesPerWorker), "
+    "has(self.training.microBatchSize) && self.training.microBatchSize > 1 ? "
+    "' x microBatchSize %s'.format([string(self.training.microBatchSize)]) : '', "
+    f"{_BATCH} < {_UNIT} ? string({_UNIT}) : "
+    f"'%s and %s'.format([string({_BELOW}), string({_BELOW} + {_UNIT})])])"
+)
+"""The words of `pretrain_api.validation.training.batch_is_shared_equally`.
+
+By `format`, as strings of unknown length that are added up cost more than any rule may.
+"""
+
 VALUE_RULES: tuple[CelRule, ...] = (
     CelRule(
         path="spec",
         # Counts below 1, which the schema refuses as such, are no divisors.
         rule="self.workers.replicas < 1 || self.workers.processesPerWorker < 1 || "
         "(has(self.training.microBatchSize) && self.training.microBatchSize < 1) || "
-        "(has(self.training.globalBatchSize) ? self.training.globalBatchSize : "
-        f"(has(self.model.preset) ? 0 : {DEFAULT_GLOBAL_BATCH_SIZE})) % "
-        "(self.workers.replicas * self.workers.processesPerWorker * "
-        "(has(self.training.microBatchSize) ? self.training.microBatchSize : 1)) == 0",
+        f"{_BATCH} % {_UNIT} == 0",
+        message_expression=_NEAREST,
+        told="training.globalBatchSize: 10 is no multiple of 3 (3 replicas x 1 processes); the "
+        "nearest are 9 and 12",
         message="training.globalBatchSize (256 when left out) must be a multiple of "
         "workers.replicas x workers.processesPerWorker x training.microBatchSize; pretrainctl "
         "validate tells the nearest",

@@ -158,7 +158,7 @@ class _Compiler:
 
     def ruled(self, node: Node, path: str) -> Node:
         """Add the rules of a place."""
-        rules = [{"rule": r.rule, "message": r.message} for r in self.rules.get(path, [])]
+        rules = [_validation(rule) for rule in self.rules.get(path, [])]
         return {**node, "x-kubernetes-validations": rules} if rules else node
 
     def _values(self, node: Node, path: str) -> Node:
@@ -181,6 +181,12 @@ class _Compiler:
         if node["type"] == "object":
             return {"default": {}} if "properties" in node else {}
         return {} if default == [] else {"default": default}
+
+
+def _validation(rule: CelRule) -> Node:
+    """A rule as the schema has it; `format` in a message needs an API server of 1.30 or newer."""
+    made = {"messageExpression": rule.message_expression} if rule.message_expression else {}
+    return {"rule": rule.rule, "message": rule.message, **made}
 
 
 def _union(node: Node) -> Node:

@@ -35,7 +35,7 @@ def test_a_rule_takes_its_good_example_and_refuses_its_bad_one_in_its_own_words(
     with pytest.raises(NotTakenError) as refused:
         jobs.try_out(rule.refused.document())
 
-    assert rule.message in str(refused.value)
+    assert rule.words in str(refused.value)
 
 
 @pytest.mark.parametrize("rule", ON_UPDATE, ids=rule_id)
@@ -48,7 +48,7 @@ def test_a_field_that_decides_what_is_made_keeps_its_value(rule: CelRule, jobs: 
     with pytest.raises(NotTakenError) as refused:
         jobs.replace(rule.refused.document(), dry_run=True)
 
-    assert rule.message in str(refused.value)
+    assert rule.words in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -86,6 +86,38 @@ def test_a_count_of_zero_is_told_as_such_and_by_no_rule_that_divides_by_it(
 
     assert "spec.workers.replicas" in str(refused.value)
     assert "modulus" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("batch", "micro", "told"),
+    [
+        (
+            10,
+            4,
+            "10 is no multiple of 96 (3 replicas x 8 processes x microBatchSize 4); the "
+            "nearest are 96",
+        ),
+        (
+            1000,
+            1,
+            "1000 is no multiple of 24 (3 replicas x 8 processes); the nearest are 984 and 1008",
+        ),
+    ],
+)
+def test_a_batch_that_ranks_cannot_share_is_told_with_the_nearest_that_they_can(
+    batch: int, micro: int, told: str, jobs: StoredJobs
+) -> None:
+    document = named("odd-batch")
+    document["spec"] = {
+        **MINIMAL_SPEC,
+        "workers": {"replicas": 3, "processesPerWorker": 8},
+        "training": {"globalBatchSize": batch, "microBatchSize": micro},
+    }
+
+    with pytest.raises(NotTakenError) as refused:
+        jobs.try_out(document)
+
+    assert f"training.globalBatchSize: {told}" in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["Not A Name", "keys/mine"])

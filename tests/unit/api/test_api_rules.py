@@ -19,8 +19,13 @@ SCHEMA = open_api_schema()
 CORE_OF_CEL = {"has", "size", "filter", "all", "exists", "matches", "startsWith", "endsWith"}
 """Macros and functions of the language itself, which every API server with rules knows (1.25)."""
 
-KEYS_OF_RULES = {"rule", "message"}
+OF_MESSAGES = {"has", "string", "format"}
+"""`format` may be in a CRD from 1.30 on."""
+
+KEYS_OF_RULES = {"rule", "message", "messageExpression"}
 """Of a rule in the schema; later servers know more."""
+
+MADE = [rule for rule in RULES if rule.message_expression]
 
 JUDGED_ALONE = [rule for rule in RULES if rule.refused.before is None]
 
@@ -40,7 +45,7 @@ def node_of(path: str) -> dict[str, Any]:
 @pytest.mark.parametrize("rule", RULES, ids=rule_id)
 def test_a_rule_is_in_the_schema_at_its_path(rule: CelRule) -> None:
     found = node_of(rule.path)["x-kubernetes-validations"]
-    assert {"rule": rule.rule, "message": rule.message} in found
+    assert [each["message"] for each in found if each["rule"] == rule.rule] == [rule.message]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=rule_id)
@@ -50,10 +55,35 @@ def test_a_rule_needs_no_newer_api_server_than_the_oldest_one(rule: CelRule) -> 
         assert found.keys() <= KEYS_OF_RULES
 
 
+@pytest.mark.parametrize("rule", MADE, ids=rule_id)
+def test_a_made_message_is_in_the_schema_and_needs_nothing_newer_either(rule: CelRule) -> None:
+    found = node_of(rule.path)["x-kubernetes-validations"]
+    functions = set(re.findall(r"([A-Za-z]\w*)\(", re.sub(r"'[^']*'", "", rule.message_expression)))
+    assert {
+        "rule": rule.rule,
+        "message": rule.message,
+        "messageExpression": rule.message_expression,
+    } in found
+    assert functions <= OF_MESSAGES
+
+
+@pytest.mark.parametrize("rule", MADE, ids=rule_id)
+def test_a_made_message_adds_up_no_strings_which_no_budget_of_a_rule_allows(rule: CelRule) -> None:
+    assert not re.search(r"'\s*\+|\+\s*'|\+\s*string\(", rule.message_expression)
+
+
+@pytest.mark.parametrize("rule", MADE, ids=rule_id)
+def test_a_made_message_says_what_validate_says(rule: CelRule) -> None:
+    with pytest.raises(InvalidObjectError) as error:
+        validate_object(rule.refused.document())
+    assert [str(problem).removeprefix("spec.") for problem in error.value.problems] == [rule.told]
+
+
 @pytest.mark.parametrize("rule", RULES, ids=rule_id)
 def test_a_rule_reads_only_fields_that_are_there_or_asked_for(rule: CelRule) -> None:
-    reads = set(re.findall(r"(?<!has\()\bself\.([A-Za-z.]+)(?!\w*\()", rule.rule))
-    asked = set(re.findall(r"has\(self\.([A-Za-z.]+)\)", rule.rule))
+    text = f"{rule.rule} {rule.message_expression}"
+    reads = set(re.findall(r"(?<!has\()\bself\.([A-Za-z.]+)(?!\w*\()", text))
+    asked = set(re.findall(r"has\(self\.([A-Za-z.]+)\)", text))
     for read in reads - {"metadata.name.matches", "metadata.name"}:
         parts = read.removesuffix(".startsWith").split(".")
         node = node_of(rule.path)
