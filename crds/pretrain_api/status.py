@@ -112,6 +112,9 @@ class PretrainJobStatus(Message):
         None, description="The first stage that is not done; none when all are."
     )
     observed_generation: int = Field(0, description="Generation of the spec that was seen.")
+    handled_retry: Annotated[str, Field(max_length=128)] = Field(
+        "", description="Value of the annotation pretrain.dev/retry-now that was seen."
+    )
     conditions: Annotated[list[Condition], Field(max_length=16)] = Field(
         [], description="What holds of the job, one entry a type."
     )

@@ -30,6 +30,7 @@ from pretrain_operator.plan.conditions import (
 )
 from pretrain_operator.plan.deadlines import enforce_deadlines, expiry
 from pretrain_operator.plan.decision import Draft, Plan, Turn, Verdict
+from pretrain_operator.plan.early import asked_value, with_early_start
 from pretrain_operator.plan.edited import with_edit
 from pretrain_operator.plan.failures import Settling
 from pretrain_operator.plan.goodput import with_end
@@ -133,10 +134,11 @@ def _decide_stage(
 
 
 def _start(turn: Turn, draft: Draft, stage: StageStatus) -> Draft:
+    draft = with_early_start(turn, draft, stage)
     return (
         with_standing_denial(turn, draft)
         or with_refused_child(turn, draft, stage)
-        or start_or_wait(turn, draft, stage)
+        or start_or_wait(turn, draft, draft.stage(stage.name))
     )
 
 
@@ -173,6 +175,7 @@ def _conclude(turn: Turn, draft: Draft) -> Plan:
         phase=phase,
         stage=_stage_name(draft),
         observed_generation=generation,
+        handled_retry=asked_value(turn),
         completion_time=_completion_time(turn, draft, phase) if over else None,
         blocked_by=_blocked_by(draft, phase)[:BLOCKED_LIMIT],
         export_uri=draft.stage("export").uri if phase is Phase.COMPLETE else "",

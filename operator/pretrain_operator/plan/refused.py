@@ -16,6 +16,7 @@ from pretrain_operator.observed import ObservedJob, Refusal
 from pretrain_operator.plan.admission import cause_of_refusal
 from pretrain_operator.plan.conditions import find_condition
 from pretrain_operator.plan.decision import MESSAGE_LIMIT, Draft, Turn
+from pretrain_operator.plan.early import is_asked
 
 FIRST_GAP = timedelta(seconds=10)
 LONGEST_GAP = timedelta(minutes=5)
@@ -34,11 +35,14 @@ def with_refused_edit(turn: Turn, draft: Draft, sentence: str) -> Draft:
 
 
 def with_standing_denial(turn: Turn, draft: Draft) -> Draft | None:
-    """Stay as it is while the spec is the one that was denied; None when nothing was."""
+    """Stay as it is while the spec is the one that was denied; None when nothing was.
+
+    Unless another try is asked for: what denied it may have been changed itself.
+    """
     accepted = find_condition(turn.job.status, "Accepted")
     if accepted is None or accepted.reason != Cause.ADMISSION_DENIED.value:
         return None
-    if accepted.observed_generation != turn.job.metadata.generation:
+    if accepted.observed_generation != turn.job.metadata.generation or is_asked(turn):
         return None
     return _denied(draft, accepted.message)
 
@@ -47,6 +51,8 @@ def with_refused_child(turn: Turn, draft: Draft, stage: StageStatus) -> Draft | 
     """Answer a refusal of one of the attempt's own children; None when it may be applied."""
     refusal = refusal_of(turn, stage)
     if refusal is None:
+        return None
+    if is_asked(turn) and refusal.at < turn.now:
         return None
     cause = cause_of_refusal(refusal.message, code=refusal.code)
     if cause is Cause.ADMISSION_DENIED:

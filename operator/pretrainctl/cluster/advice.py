@@ -17,6 +17,7 @@ from pretrain_operator.plan.attempts import IMAGE_PATIENCE
 from pretrain_operator.plan.blocked import INIT_CONTAINER, UNSCHEDULABLE
 from pretrain_operator.plan.budgets import limit_of
 from pretrain_operator.plan.conditions import find_condition
+from pretrain_operator.plan.early import RETRY_ANNOTATION
 
 from pretrainctl.cluster.findings import (
     Findings,
@@ -121,7 +122,10 @@ _ANEW = f"Then {_AFRESH}"
 _FIXED = (
     f"If spec.storage itself is wrong, which no edit can change, correct the file and {_AFRESH}"
 )
-_AGAIN = "The next attempt begins by itself; its wait cannot be cut short."
+_AGAIN = (
+    "The next attempt begins by itself. Once the cause is mended, its wait can be cut short: "
+    f'kubectl -n {{namespace}} annotate ptj {{name}} --overwrite {RETRY_ANNOTATION}="$(date)".'
+)
 _NOT_SEEN = (
     "See whether it runs: kubectl get deploy,pods -A -l app.kubernetes.io/component=operator. "
     "It must watch this namespace (watchNamespaces of its chart)."

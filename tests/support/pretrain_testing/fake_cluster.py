@@ -174,6 +174,13 @@ class World:
         changed = {**raw, "metadata": metadata, "spec": {**raw["spec"], **spec}}
         self.store.jobs.put(self.api.put(changed))
 
+    def annotate(self, **annotations: str) -> None:
+        """A user's `kubectl annotate` with pretrain.dev/NAME, which leaves the generation alone."""
+        given = {f"pretrain.dev/{k.replace('_', '-')}": v for k, v in annotations.items()}
+        metadata = self.raw["metadata"]
+        merged = {**metadata, "annotations": {**metadata.get("annotations", {}), **given}}
+        self.store.jobs.put(self.api.put({**self.raw, "metadata": merged}))
+
     def reconcile(self) -> float | None:
         """One turn; when the next one is due."""
         self.woken = 0

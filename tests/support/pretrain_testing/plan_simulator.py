@@ -234,6 +234,13 @@ class Simulation:
         changed = self.job.spec.model_copy(update=spec)
         self.job = self.job.model_copy(update={"spec": changed, "metadata": generation})
 
+    def annotate(self, **annotations: str) -> None:
+        """Set annotations pretrain.dev/NAME, dashes for underscores, without planning."""
+        metadata = self.job.metadata
+        set_now = {f"pretrain.dev/{k.replace('_', '-')}": v for k, v in annotations.items()}
+        changed = metadata.model_copy(update={"annotations": {**metadata.annotations, **set_now}})
+        self.job = self.job.model_copy(update={"metadata": changed})
+
     def until(self, stage: StageName, *, slices: int = 3) -> None:
         """Run the job to where the pods of a stage run; a new job like one before is there."""
         told = self.job.model_dump_json(exclude_unset=True)

@@ -82,7 +82,7 @@ def test_a_back_off_tells_what_to_mend_meanwhile(*, from_event: bool) -> None:
     text = advised(sim, events=failed if from_event else ())
     assert text.startswith("Check the bucket, its endpoint")
     assert "kubectl -n team-a delete ptj roberta-zh" in text
-    assert "begins by itself; its wait cannot be cut short" in text
+    assert "annotate ptj roberta-zh --overwrite pretrain.dev/retry-now=" in text
 
 
 def test_a_back_off_tells_its_end_once() -> None:

@@ -326,6 +326,22 @@ def test_a_failed_attempt_is_told_before_its_children_go(world: World):
     assert world.status["restarts"] == {"Infrastructure": 1}
 
 
+def test_an_annotation_that_asks_for_a_try_is_seen_at_once(world: World):
+    world.create(failurePolicy={"backoff": {"initialSeconds": 300}})
+    world.settle()
+    world.run("tokenizer")
+    world.fail("tokenizer", exit_code=69)
+    world.wait(60)
+    assert world.kinds() == []
+
+    world.annotate(retry_now="mended")
+    assert world.woken
+    world.settle()
+
+    assert world.kinds() == ["ConfigMap", "Job"]
+    assert world.status["handledRetry"] == "mended"
+
+
 def test_events_are_lost_rather_than_repeated(world: World):
     async def fail(event):
         raise ApiUnreachableError("no answer")
