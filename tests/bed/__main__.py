@@ -33,7 +33,7 @@ def _up(arguments: argparse.Namespace) -> None:
 
 
 def _down(arguments: argparse.Namespace) -> None:
-    down(profile(arguments.profile))
+    down(profile(arguments.profile), force=arguments.force)
 
 
 def _status(arguments: argparse.Namespace) -> None:
@@ -88,6 +88,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("--profile", choices=("api", "full"), default="full")
         if name == "up":
             command.add_argument("--no-chart", action="store_true", help="install no operator")
+        if name == "down":
+            command.add_argument("--force", action="store_true", help="another checkout's, too")
     commands.add_parser("demo", help="run the quickstart on the full bed")
     loader = commands.add_parser("load", help="give the nodes an image")
     loader.add_argument("archive", type=Path, help="a tar file in the OCI layout, of one image")

@@ -12,5 +12,5 @@ cluster-demo: setup ## The quickstart job on two nodes of that cluster, with its
 	@$(BIN)/python -m pretrain_jobs fill-mask build/bed/demo/export $(DEMO_SENTENCES)
 
 .PHONY: cluster-down
-cluster-down: setup ## End that cluster and remove all it left but its cache
-	@$(BED) down
+cluster-down: setup ## End that cluster and remove all but its cache (FORCE=1: also another checkout's)
+	@$(BED) down $(if $(FORCE),--force)

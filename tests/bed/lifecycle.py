@@ -59,9 +59,14 @@ def up(bed: Profile, *, chart: bool = True) -> bool:
         return was_down
 
 
-def down(bed: Profile) -> None:
-    """End all processes of the bed, and remove all that it has on the machine but its cache."""
+def down(bed: Profile, *, force: bool = False) -> None:
+    """End all processes of the bed, and remove all that it has on the machine but its cache.
+
+    BedError names another checkout whose bed of this name is up; `force` ends that, too.
+    """
     with _held(bed):
+        if not force:
+            _refuse_to_end_anothers(bed)
         _clean(bed)
         left = _left_behind(bed)
         if left:
@@ -115,6 +120,16 @@ def _refuse_a_second_bed(bed: Profile) -> None:
     others = processes.other_states(bed)
     if others:
         raise BedError(f"the {bed.name} bed of {', '.join(others)} is up: take it down there")
+
+
+def _refuse_to_end_anothers(bed: Profile) -> None:
+    """What a checkout that was deleted has left is nobody's."""
+    owners = [state for state in processes.other_states(bed) if Path(state).is_dir()]
+    if owners:
+        raise BedError(
+            f"the {bed.name} bed is that of {', '.join(sorted(owners))}, and may be in use: take "
+            "it down in that checkout, or here all the same by FORCE=1 (--force)"
+        )
 
 
 def _start_all(bed: Profile) -> None:
