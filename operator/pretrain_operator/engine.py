@@ -19,8 +19,8 @@ WORKERS = 16
 SETTLING_SECONDS = 0.2
 """How long changes of a job's children gather before the job is planned again."""
 
-GATHERING_SECONDS = 5.0
-"""How long changes gather that every job goes through."""
+GATHERING_SECONDS = 10.0
+"""How long changes gather that every job goes through; figures in status may wait as long."""
 
 Reconcile = Callable[[JobKey], Awaitable[float | None]]
 

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 
 from pretrain_api.reports import STAGES
 
-from pretrain_operator.changes import (
-    is_change_of_status,
-    is_minor_change_of_job,
-    is_minor_change_of_pod,
-)
+from pretrain_operator.changes import Weight, weight_of_child_job, weight_of_job, weight_of_pod
 from pretrain_operator.known_job import KnownJob
 from pretrain_operator.observe import (
     Children,
@@ -30,8 +26,10 @@ _OUR_CHILD = re.compile(rf"-[0-9a-f]{{5}}-(?:{'|'.join(STAGES)})-\d+$")
 
 _UNREAD_METADATA = frozenset({"managedFields", "resourceVersion"})
 _UNREAD_SPEC = frozenset({"template"})
-_UNREAD_STATUS = frozenset({"active", "ready", "terminating", "uncountedTerminatedPods"})
-"""Of a child Job: they change with every pod, and pods tell it themselves."""
+_UNREAD_STATUS = frozenset(
+    {"startTime", "active", "ready", "terminating", "uncountedTerminatedPods"}
+)
+"""Of a child Job: its beginning, and what changes with every pod, as pods tell it themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +61,24 @@ class Store:
         self.jobs: Table[KnownJob] = Table(
             read=_read_job,
             changed=job_changed,
-            is_minor=is_change_of_status,
-            changed_little=_tell_nobody,
+            weigh=weight_of_job,
             gone=self._forget_commit,
         )
         self.child_jobs: Table[Manifest] = Table(
             read=_read_child_job,
             changed=children_changed,
-            is_minor=is_minor_change_of_job,
+            weigh=weight_of_child_job,
             changed_little=moved,
         )
         self.pods: Table[PodFacts] = Table(
             read=_read_pod,
             changed=children_changed,
-            is_minor=is_minor_change_of_pod,
+            weigh=weight_of_pod,
             changed_little=moved,
             gone=self._keep_commit,
         )
-        self.services = _table_of_owned(children_changed, moved)
-        self.config_maps = _table_of_owned(children_changed, moved)
+        self.services = _table_of_owned(children_changed)
+        self.config_maps = _table_of_owned(children_changed)
         self.failed_creates: Table[FailedCreate] = Table(
             read=_read_failed_create, changed=self._failed_create_changed
         )
@@ -148,19 +145,17 @@ class Store:
                 self._children_changed(key)
 
 
-def _tell_nobody(_: JobKey) -> None:
-    """A status is written by ourselves."""
+def _table_of_owned(changed: Callable[[JobKey], None]) -> Table[Owned]:
+    return Table(read=_read_owned, changed=changed, weigh=_is_there, changed_little=_tell_nobody)
 
 
-def _table_of_owned(
-    changed: Callable[[JobKey], None], moved: Callable[[JobKey], None]
-) -> Table[Owned]:
-    return Table(read=_read_owned, changed=changed, is_minor=_is_there, changed_little=moved)
-
-
-def _is_there(_before: Owned | None, _owned: Owned) -> bool:
+def _is_there(_before: Owned | None, _owned: Owned) -> Weight:
     """That a child exists is known by whoever made it."""
-    return True
+    return Weight.NONE
+
+
+def _tell_nobody(_: JobKey) -> None:
+    """That such a child is gone is known by whoever deleted it, and nothing waits for it."""
 
 
 def _read_job(raw: Manifest) -> tuple[JobKey, KnownJob]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pretrain_operator.changes import Weight
 from pretrain_operator.observe import JobKey
 from pretrain_operator.observed import Manifest
 
@@ -31,18 +32,18 @@ def _let_go(_group: object, _value: object) -> None:
     """Keep nothing of what is gone."""
 
 
-def _never(_before: object, _value: object) -> bool:
+def _all_of_it(_before: object, _value: object) -> Weight:
     """Every change matters."""
-    return False
+    return Weight.FULL
 
 
 class Table(Generic[Value]):
     """Objects by uid.
 
     `read` gives the group of a raw object and what to keep of it, None for one that is not ours.
-    `changed` is told the group of every object that came, went or looks different. Where
-    `is_minor` says of what came or looks different that nobody waits for it, `changed_little` is
-    told instead. `gone` is given what is dropped, before anyone is told.
+    `changed` is told the group of every object that came, went or looks different. Of what came
+    or looks different `weigh` tells whether `changed_little` is told instead, or nobody. `gone`
+    is given what is dropped, before anyone is told.
     """
 
     def __init__(
@@ -50,13 +51,13 @@ class Table(Generic[Value]):
         *,
         read: Callable[[Manifest], tuple[Group, Value] | None],
         changed: Callable[[Group], None],
-        is_minor: Callable[[Value | None, Value], bool] = _never,
+        weigh: Callable[[Value | None, Value], Weight] = _all_of_it,
         changed_little: Callable[[Group], None] | None = None,
         gone: Callable[[Group, Value], None] = _let_go,
     ) -> None:
         self._read = read
         self._changed = changed
-        self._is_minor = is_minor
+        self._weigh = weigh
         self._changed_little = changed_little or changed
         self._gone = gone
         self._entries: dict[str, Entry[Value]] = {}
@@ -116,8 +117,13 @@ class Table(Generic[Value]):
     def _tell(self, group: Group, before: Value | None, value: Value) -> None:
         if before == value:
             return
-        tell = self._changed_little if self._is_minor(before, value) else self._changed
-        tell(group)
+        match self._weigh(before, value):
+            case Weight.FULL:
+                self._changed(group)
+            case Weight.LITTLE:
+                self._changed_little(group)
+            case Weight.NONE:
+                pass
 
     def _drop(self, uid: str, *, tell: Callable[[Group], None] | None = None) -> None:
         entry = self._entries.pop(uid, None)

@@ -31,6 +31,10 @@ class Told:
         """Put a version of the Job, likewise."""
         return self._put(self.store.child_jobs.put, raw)
 
+    def own_write(self, raw: Raw) -> tuple[int, int]:
+        """Put a child that we made, likewise."""
+        return self._put(self.store.put_own_write, raw)
+
     def pretrain_job(self, **changed: Any) -> tuple[int, int]:
         """Put a version of the PretrainJob, likewise."""
         metadata = {"name": "roberta-zh", "namespace": "team-a", "generation": 1}
@@ -57,7 +61,7 @@ AT_ONCE, LATER, NEVER = (1, 0), (0, 1), (0, 0)
 def test_a_pod_is_news_when_it_begins_to_run_not_on_its_way_there_nor_when_it_is_done():
     told = Told()
     unbound = raw_pod(phase="Pending", state={}, conditions=[])
-    assert told.pod({**unbound, "spec": {}}) == LATER
+    assert told.pod({**unbound, "spec": {}}) == NEVER
     assert told.pod(raw_pod(phase="Pending", state={})) == LATER
     assert told.pod(raw_pod()) == AT_ONCE
     assert told.pod(raw_pod(phase="Succeeded", state=terminated(0, reason="Completed"))) == LATER
@@ -91,11 +95,17 @@ def test_a_pod_that_is_deleted_or_gone_is_news():
 def test_of_a_job_that_succeeds_only_the_first_condition_is_news():
     told = Told()
     met, complete = condition("SuccessCriteriaMet"), condition("Complete")
-    assert told.job(raw_job()) == LATER
-    assert told.job(raw_job(active=2, ready=1)) == NEVER
+    assert told.job(raw_job()) == NEVER
+    assert told.job(raw_job(startTime="2026-01-01T00:00:01Z", active=2, ready=1)) == NEVER
     assert told.job(raw_job(succeeded=1)) == LATER
     assert told.job(raw_job(succeeded=2, conditions=[met])) == AT_ONCE
-    assert told.job(raw_job(succeeded=2, conditions=[met, complete])) == LATER
+    assert told.job(raw_job(succeeded=2, conditions=[met, complete])) == NEVER
+
+
+def test_a_job_that_has_lost_a_pod_still_tells_how_many_succeed():
+    told = Told()
+    told.job(raw_job(failed=1))
+    assert told.job(raw_job(failed=1, succeeded=1)) == LATER
 
 
 @pytest.mark.parametrize(
@@ -121,9 +131,9 @@ def test_of_a_pretrain_job_another_status_alone_is_no_news():
     assert told.pretrain_job(metadata=deleted) == AT_ONCE
 
 
-def test_what_we_deleted_ourselves_can_wait():
-    told, raw = Told(), raw_job()
-    told.job(raw)
-    told.at_once = told.later = 0
-    told.store.note_deleted("Job", raw["metadata"]["uid"])
-    assert (told.at_once, told.later) == LATER
+@pytest.mark.parametrize(("kind", "news"), [("Job", LATER), ("Service", NEVER)])
+def test_what_we_deleted_ourselves_can_wait(kind: Any, news: tuple[int, int]):
+    told, raw = Told(), {**raw_job(), "kind": kind}
+    told.own_write(raw)
+    told.store.note_deleted(kind, raw["metadata"]["uid"])
+    assert (told.at_once, told.later) == news
