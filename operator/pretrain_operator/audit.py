@@ -35,13 +35,10 @@ class Audit:
         return self._answered
 
     def note(self, verb: str, resource: str, code: int) -> None:
-        """Hear of an answer to a request of kopf's."""
+        """Hear of an answer to a request of kopf's. The first list hides nothing, others may."""
         if (verb, resource, code) == ("list", PRETRAIN_JOBS.plural, HTTPStatus.OK):
-            self._answered = self._due = True
-
-    def begin(self) -> None:
-        """The first list hides nothing; every later one may."""
-        self._due = False
+            self._due = self._due or self._answered
+            self._answered = True
 
     async def run(self) -> None:
         """Forget what is gone; what the API server does not answer is asked again next time."""

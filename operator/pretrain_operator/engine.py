@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 
 
 class Engine:
-    """Wakes jobs and works on them, once everything that exists is known."""
+    """Wakes jobs and works on them, once all children that exist are known."""
 
     def __init__(
         self,
@@ -45,13 +45,8 @@ class Engine:
         self._begun = asyncio.Event()
         self._looked_at: set[JobKey] = set()
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether jobs are woken."""
-        return self._begun.is_set()
-
     def begin(self, keys: Iterable[JobKey]) -> None:
-        """All jobs are known: begin with every one of them."""
+        """All children are known: begin with every job that is; others wake as they come."""
         self._begun.set()
         for key in keys:
             self._queue.add(key)

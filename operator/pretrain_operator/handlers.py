@@ -1,8 +1,9 @@
 """kopf's part: it watches PretrainJobs, and nothing else.
 
-Handlers only note what they are told; what follows is the reconciler's. There are no handlers of
-creations, updates or deletions, no timers and no daemons: they would add finalizers, and keep
-their state in annotations of the user's objects.
+Its one handler only notes what it is told; what follows is the reconciler's. There are no handlers
+of creations, updates or deletions, no timers and no daemons: they would add finalizers, and keep
+their state in annotations of the user's objects. Nor is there an index, which would cost another
+call of a handler for every event.
 """
 
 from __future__ import annotations
@@ -31,31 +32,28 @@ IDLE_SECONDS = 1.0
 _PRETRAIN_JOBS = (*PRETRAIN_JOBS.api_version.split("/"), PRETRAIN_JOBS.plural)
 
 
-def build_registry(
-    store: Store, *, on_complete: Callable[[], None], login: Login
-) -> kopf.OperatorRegistry:
-    """All handlers.
-
-    `on_complete` is called again and again once all objects have been listed: kopf runs index
-    functions first and keeps every other handler waiting until it has indexed all there is.
-    """
+def build_registry(store: Store, *, login: Login) -> kopf.OperatorRegistry:
+    """All handlers: `store` has a job from the moment on in which kopf hears of it."""
     registry = kopf.OperatorRegistry()
 
     @kopf.on.login(registry=registry)
     async def sign_in(**_: Any) -> kopf.AiohttpSession:
         return await login()
 
-    @kopf.index(*_PRETRAIN_JOBS, registry=registry)
-    async def note_job(body: kopf.Body, **_: Any) -> None:
-        store.jobs.put(dict(body))
-
     @kopf.on.event(*_PRETRAIN_JOBS, registry=registry)
-    async def see_job(event: kopf.RawEvent, **_: Any) -> None:
-        on_complete()
-        if event["type"] == "DELETED":
-            store.jobs.remove(_raw(event))
+    async def note_job(event: kopf.RawEvent, **_: Any) -> None:
+        note(event, store)
 
     return registry
+
+
+def note(event: kopf.RawEvent, store: Store) -> None:
+    """Take over a job that was listed (its event has no type), has come or changed, or is gone."""
+    raw: Manifest = dict(event["object"])
+    if event["type"] == "DELETED":
+        store.jobs.remove(raw)
+    else:
+        store.jobs.put(raw)
 
 
 def build_settings() -> kopf.OperatorSettings:
@@ -107,7 +105,3 @@ class NoProgress(kopf.ProgressStorage):
     def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
         """Nothing of ours is in it."""
         return essence
-
-
-def _raw(event: kopf.RawEvent) -> Manifest:
-    return dict(event["object"])

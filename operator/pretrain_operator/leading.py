@@ -105,7 +105,11 @@ class Leading:
                 loop.cancel()
 
     async def _work(self, stop: asyncio.Event) -> None:
-        """Workers end with what they are at; one that takes too long is cut off."""
+        """Work on every job from when it is known; its children are known by then.
+
+        Workers end with what they are at; one that takes too long is cut off.
+        """
+        self._engine.begin(self._store.jobs.groups)
         loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
             work = self._reconciler.reconcile
@@ -117,7 +121,7 @@ class Leading:
 
     async def _watch(self) -> None:
         """Run kopf, which ends only with an error."""
-        registry = build_registry(self._store, on_complete=self._begin, login=self._login)
+        registry = build_registry(self._store, login=self._login)
         namespaces = self._given.settings.namespaces
         others = asyncio.all_tasks()
         tasks = await kopf.spawn_tasks(
@@ -171,11 +175,6 @@ class Leading:
     def _note_answer(self, verb: str, resource: str, code: int) -> None:
         self._given.metrics.api_request(verb, resource, code)
         self._audit.note(verb, resource, code)
-
-    def _begin(self) -> None:
-        if not self._engine.has_begun:
-            self._audit.begin()
-            self._engine.begin(self._store.jobs.groups)
 
     def _is_new(self, key: JobKey) -> bool:
         known = self._store.job(key)

@@ -121,7 +121,6 @@ def audited(heard: list[tuple[str, str, int]], there: list[Raw]) -> Store:
     audit = Audit(cast("Cluster", server), store, (None,))
     audit.note("list", PRETRAIN_JOBS.plural, 200)
     assert audit.has_heard_all
-    audit.begin()
     for verb, resource, code in heard:
         audit.note(verb, resource, code)
     run_in_virtual_time(audit.run())
