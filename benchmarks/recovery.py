@@ -27,7 +27,7 @@ from pretrain_testing.disturbed_job import (
     has_progressed,
 )
 from pretrain_testing.killed_job import RANK
-from pretrain_testing.scrapes import scrape
+from pretrain_testing.pod_metrics import scrape_pod
 from pretrain_testing.small_jobs import training_job
 
 KILLS = 3
@@ -135,11 +135,9 @@ def _attempt(job: Manifest) -> int:
 
 def _first_step(worker: Manifest) -> tuple[float, dict[str, float]]:
     """When rank 0 had done its first step, and what it says of its time before."""
-    ports = worker["spec"]["containers"][0]["ports"]
-    port = next(port["containerPort"] for port in ports if port["name"] == "metrics")
     end = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < end:
-        answer = scrape(port, host=worker["status"]["podIP"])
+        answer = scrape_pod(worker)
         recovery = answer.value("pretrain_recovery_seconds") if answer else None
         if answer and recovery is not None:
             name = "pretrain_job_time_seconds_total"

@@ -24,8 +24,10 @@ PATIENCE_SECONDS = 300.0
 """Far more than a replica needs to start and to take the Lease, on a busy machine too."""
 
 WRITES = ("create", "update", "patch", "delete")
+COMMAND = "pretrain_operator"
+"""A word in the command line of a replica, and of no other process of its pod."""
+
 _POLL_SECONDS = 0.3
-_COMMAND = "pretrain_operator"
 _POD_UID = "authentication.kubernetes.io/pod-uid"
 """In what the API server knows of a service account's user."""
 
@@ -73,15 +75,20 @@ class BedOperator:
         names = [pod["metadata"]["name"] for pod in pods]
         self.bed.kubectl(*self._in("delete", "pods", *names, "--wait=false", "--ignore-not-found"))
 
+    def kill(self, pod: Manifest) -> None:
+        """Kill a replica, which can give up no Lease, and have its pod gone, without waiting."""
+        signal_pod(pod["metadata"]["uid"], signal.SIGKILL, command=COMMAND)
+        self.delete(pod)
+
     @contextmanager
     def frozen(self, pod: Manifest) -> Iterator[None]:
         """Have a replica not run for a while, without it noticing."""
         uid = pod["metadata"]["uid"]
-        signal_pod(uid, signal.SIGSTOP, command=_COMMAND)
+        signal_pod(uid, signal.SIGSTOP, command=COMMAND)
         try:
             yield
         finally:
-            signal_pod(uid, signal.SIGCONT, command=_COMMAND)
+            signal_pod(uid, signal.SIGCONT, command=COMMAND)
 
     def writes_of(self, pod: Manifest, *, since: datetime) -> list[Manifest]:
         """Audit events of writes that one replica made from a moment on, its Lease left out."""

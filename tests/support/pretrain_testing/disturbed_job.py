@@ -28,7 +28,7 @@ from pretrain_testing.cluster_storage import Prefix
 from pretrain_testing.small_jobs import training_job
 
 BRISK, SLOW = 0.6, 0.01
-"""Cores of a worker until its attempt's first commit, and afterwards."""
+"""Cores of a worker until its attempt's first commit, and afterwards unless told otherwise."""
 
 GRACE_SECONDS = 30
 """Time that its workers get to end."""
@@ -74,6 +74,9 @@ class DisturbedJob:
     jobs: ClusterJobs
     prefix: Prefix
     name: str
+    slow: float = SLOW
+    """Cores of a worker after its attempt's first commit."""
+
     _pace: tuple[int, float] = field(default=(-1, 0.0), init=False)
     """The attempt that was last slowed down, and the cores of its workers."""
 
@@ -142,25 +145,28 @@ class DisturbedJob:
 
     def checkpoints(self) -> set[str]:
         """Keys of all that its workers have stored."""
-        return self._stored(self.jobs.get(self.name))
+        return keys(self.checkpoint_prefix())
+
+    def checkpoint_prefix(self) -> str:
+        """What those keys begin with."""
+        return self._prefix_of(self.jobs.get(self.name))
 
     def _manifest(self, **changes: Any) -> Manifest:
         spec = {**disturbed_spec(self.prefix), **changes}
         return {**training_job(name=self.name), "spec": spec}
 
-    def _stored(self, job: Manifest) -> set[str]:
-        folder = f"{self.name}-{job['metadata']['uid']}"
-        return keys(f"{self.prefix.name}/checkpoints/{folder}/")
+    def _prefix_of(self, job: Manifest) -> str:
+        return f"{self.prefix.name}/checkpoints/{self.name}-{job['metadata']['uid']}/"
 
     def _slow_down(self, job: Manifest) -> bool:
         """Give its workers what they need for what they are at; whether there is a commit."""
         status = job.get("status", {})
         assert status.get("phase") not in TERMINAL, status
         attempt = stage_of(status, "train")["attempt"] if status.get("stages") else 0
-        stored, generation = self._stored(job), f"{attempt + 1:06d}"
+        stored, generation = keys(self._prefix_of(job)), f"{attempt + 1:06d}"
         commits = [key for key in stored if f"/{generation}-" in key and key.endswith("/COMMIT")]
         claimed = any(key.endswith(f"/gen-{generation}") for key in stored)
-        pace = attempt, SLOW if commits else BRISK
+        pace = attempt, self.slow if commits else BRISK
         if claimed and pace != self._pace:
             self._pace = pace
             self.limit(pace[1])

@@ -154,7 +154,12 @@ def delete_bucket(bucket: str) -> None:
 
 def broken_python(fault: str) -> dict[str, Any]:
     """A pod template of a container whose Pythons break in some way."""
-    environment = [{"name": "PYTHONPATH", "value": "/site"}, {"name": "FAULT", "value": fault}]
+    return python_with_site({"name": "FAULT", "value": fault})
+
+
+def python_with_site(*variables: dict[str, str]) -> dict[str, Any]:
+    """A pod template of a container whose Pythons begin with what the ConfigMap `site` holds."""
+    environment = [{"name": "PYTHONPATH", "value": "/site"}, *variables]
     mounts = [{"name": "site", "mountPath": "/site", "readOnly": True}]
     container = {"name": "main", "env": environment, "volumeMounts": mounts}
     volumes = [{"name": "site", "configMap": {"name": "site"}}]
