@@ -72,6 +72,12 @@ chaos: setup ## 200 random kills against runs left alone (KILLS=N, SEED=N, RUN=N
 		$(if $(KILLS),--kills $(KILLS)) $(if $(SEED),--seed $(SEED)) $(if $(RUN),--run $(RUN)) \
 		$(if $(CLUSTER),--cluster)
 
+.PHONY: soak
+soak: setup ## Half an hour on the bed with a kill every two minutes (MINUTES=N, EVERY=SECONDS, SEED=N)
+	@PYTHONPATH=tests:tests/support $(BIN)/python -m pretrain_testing.soak \
+		$(if $(MINUTES),--minutes $(MINUTES)) $(if $(EVERY),--every $(EVERY)) \
+		$(if $(SEED),--seed $(SEED))
+
 include tests/bed/cluster.mk
 include charts/chart.mk
 
