@@ -84,7 +84,8 @@ class Committer:
         require_newest(self.store, self.commission.generation)
         status = self._put(manifests)
         self.failpoints.reach("after_commit")
-        self._hint(status)
+        write_hint(self.store, status)
+        self.failpoints.reach("after_latest")
         return status
 
     def _manifest(self, rank: int) -> RankManifest | None:
@@ -119,13 +120,14 @@ class Committer:
             require_newest(self.store, self.commission.generation)
             raise StorageUnavailableError(f"{self.key.commit} was written and is gone") from None
 
-    def _hint(self, status: CheckpointStatus) -> None:
-        hint = {"step": status.step, "uri": status.uri, "rootHash": status.sha256}
-        try:
-            self.store.write(LATEST, encode_json(hint))
-        except StageError as error:
-            _log.warning("the hint %s was not written: %s", LATEST, error)
-        self.failpoints.reach("after_latest")
+
+def write_hint(store: ObjectStore, status: CheckpointStatus) -> None:
+    """Say which commit is the newest; that it cannot be said fails nothing."""
+    hint = {"step": status.step, "uri": status.uri, "rootHash": status.sha256}
+    try:
+        store.write(LATEST, encode_json(hint))
+    except StageError as error:
+        _log.warning("the hint %s was not written: %s", LATEST, error)
 
 
 def committed(store: ObjectStore, key: CheckpointKey) -> CheckpointStatus | None:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping
 from datetime import datetime
 
+from pretrain_jobs.checkpoint.committing import status_of, write_hint
 from pretrain_jobs.checkpoint.generations import Generation
 from pretrain_jobs.checkpoint.layout import LATEST, STEPS, Listed, group_keys
 from pretrain_jobs.checkpoint.manifest import (
@@ -41,6 +42,7 @@ def complete_newest(
         if commit is None:
             return
         store.write(commit.key.commit, encode(commit), if_absent=True)
+        write_hint(store, status_of(store, commit))
     except AlreadyExistsError:
         _log.info("a checkpoint that was stored whole was committed or given up meanwhile")
     except StageError as error:
@@ -57,7 +59,7 @@ def _newest_whole(
     store: ObjectStore, generation: Generation, lineage: str, now: datetime
 ) -> Commit | None:
     sizes = {info.key: info.size for info in store.list(STEPS)}
-    bound = _last_committed(store)
+    bound = last_committed(store)
     for listed in group_keys(sizes):
         if listed.key.step <= bound:
             return None
@@ -71,7 +73,7 @@ def _newest_whole(
     return None
 
 
-def _last_committed(store: ObjectStore) -> int:
+def last_committed(store: ObjectStore) -> int:
     """The step that was committed last as far as the hint tells; 0 where it tells nothing."""
     try:
         return int(json.loads(store.read(LATEST))["step"])

@@ -62,6 +62,15 @@ def test_a_commit_that_was_taken_away_is_not_written_again(store: ObjectStore) -
     assert complete(store) == []
 
 
+def test_nor_is_one_that_was_made_in_a_dead_attempts_place(store: ObjectStore) -> None:
+    key = store_checkpoint(store, 200, committed=False).key
+    assert complete(store) == [200]
+
+    store.delete(key.commit)
+
+    assert complete(store) == []
+
+
 def test_a_damaged_hint_says_nothing(store: ObjectStore) -> None:
     store_checkpoint(store, 200, committed=False)
     store.write(LATEST, b"[")
