@@ -30,6 +30,9 @@ PROGRESS_PORT_ENV = "PRETRAIN_PROGRESS_PORT"
 LATE_RATIO = 1.5
 """A rank whose own part of a step takes so many times the median is late."""
 
+LOCAL_CHECKPOINTS_ENV = "PRETRAIN_LOCAL_CHECKPOINTS"
+"""Environment variable with the directory of a volume that outlives a worker's pod."""
+
 NODE_ENV = "PRETRAIN_NODE"
 """Environment variable with the name of a worker's node."""
 

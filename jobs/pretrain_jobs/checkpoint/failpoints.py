@@ -2,8 +2,8 @@
 
 `PRETRAIN_FAILPOINT=after_rank_upload:kill` ends the rank with SIGKILL the first time it gets
 there, whichever of its two processes does, `after_rank_upload:kill:3` the third time.
-`kill-writer` ends only the writer; each writer counts anew. Without the variable they cost
-nothing.
+`kill-writer` ends only the writer, `stop-writer` leaves it stopped (SIGSTOP), as a store does that
+does not answer; each writer counts anew. Without the variable they cost nothing.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ FAILPOINT_ENV = "PRETRAIN_FAILPOINT"
 
 _Starting = Literal[
     "after_claim",
+    "during_hand_over",
+    "after_hand_over",
     "after_completion",
     "after_listing",
     "during_download",
@@ -36,6 +38,7 @@ _Copying = Literal[
 _Writing = Literal[
     "during_local_write",
     "after_local_write",
+    "after_local_copy",
     "during_rank_upload",
     "after_rank_upload",
     "after_rank_manifest",
@@ -81,7 +84,7 @@ class Failpoints:
         return cls(environment.get(FAILPOINT_ENV, ""))
 
     def reach(self, name: Failpoint) -> None:
-        """Go on, or die as by SIGKILL."""
+        """Go on, or die as by SIGKILL, or stop until SIGCONT."""
         if name != self._name:
             return
         self._remaining -= 1
@@ -89,7 +92,7 @@ class Failpoints:
             return
         if self._rank_process is not None and self._verb == "kill":
             os.kill(self._rank_process, signal.SIGKILL)
-        os.kill(os.getpid(), signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGSTOP if self._verb == "stop-writer" else signal.SIGKILL)
 
 
 UNARMED = Failpoints()
@@ -99,10 +102,11 @@ UNARMED = Failpoints()
 def _parse(setting: str) -> tuple[str, str, int]:
     name, _, action = setting.partition(":")
     verb, _, occurrence = action.partition(":")
-    verbs = {"kill"} if name in IN_TRAINING else {"kill", "kill-writer"}
+    verbs = {"kill"} if name in IN_TRAINING else {"kill", "kill-writer", "stop-writer"}
     if name not in FAILPOINTS or verb not in verbs or not (occurrence or "1").isdecimal():
         raise UserError(
             f"{FAILPOINT_ENV} is {setting!r}; expected NAME:kill or NAME:kill:N with NAME one of "
-            f"{', '.join(FAILPOINTS)}, or NAME:kill-writer for one that a writer reaches"
+            f"{', '.join(FAILPOINTS)}, or NAME:kill-writer or NAME:stop-writer for one that a "
+            "writer reaches"
         )
     return name, verb, int(occurrence or 1)

@@ -9,21 +9,17 @@ import logging
 import shutil
 import socket
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from pretrain_jobs.checkpoint.checking import Owned, download_and_check
 from pretrain_jobs.checkpoint.failpoints import UNARMED, Failpoints
 from pretrain_jobs.checkpoint.group import Group
 from pretrain_jobs.checkpoint.layout import CheckpointKey, rank_directory
+from pretrain_jobs.checkpoint.rounds import transfer
+from pretrain_jobs.errors import StageError
 from pretrain_jobs.storage import ObjectStore
-
-DOWNLOADS = 4
-"""Files that one rank downloads at a time."""
-
-ROUND_SECONDS = 10.0
-"""How often ranks that still download meet; well below any collective's time-out."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,6 +76,15 @@ def assign(wanted: Sequence[Owned], members: Sequence[int]) -> dict[int, list[Ow
     return dealt
 
 
+@dataclass(frozen=True)
+class Fetched:
+    """What is wrong, by rank, or nothing; and this rank's bytes, by where they came from."""
+
+    doubts: list[str]
+    local_bytes: int
+    stored_bytes: int
+
+
 def fetch(
     store: ObjectStore,
     group: Group,
@@ -87,41 +92,46 @@ def fetch(
     node: Node,
     files: Sequence[Owned],
     *,
+    local: ObjectStore | None = None,
     failpoints: Failpoints = UNARMED,
-) -> list[str]:
-    """Download this rank's share; by rank, what is wrong with a file, or nothing. A collective.
+) -> Fetched:
+    """Get this rank's share: what the node's `local` copies have, else from the store.
 
-    Ranks that are done go on meeting those that are not, so it may take longer than the group's
-    time-out, and a rank that is lost meanwhile is noticed. The storage's errors are raised.
+    A collective (see `rounds`). A copy that is not as it should be is left out without more ado.
+    The store's errors are raised.
     """
     received: list[int] = []
+    copied: list[int] = []
 
-    def download(owned: Owned) -> str:
+    def get(owned: Owned) -> str:
         owner, file = owned
         path = node.path(owner, file.name)
-        doubt = download_and_check(store, key, owned, path, progress=received.append)
+        doubt = ""
+        if local is not None and _copies(local, key, owned, path):
+            copied.append(file.size)
+        else:
+            doubt = download_and_check(store, key, owned, path, progress=received.append)
         failpoints.reach("during_download")
         return doubt
 
-    with ThreadPoolExecutor(DOWNLOADS, thread_name_prefix="restore") as pool:
-        try:
-            futures = [pool.submit(download, owned) for owned in files]
-            while True:
-                _, pending = wait(futures, ROUND_SECONDS, FIRST_EXCEPTION)
-                doubt = _first_doubt(futures)
-                told = group.gather((not pending, doubt, sum(received)))
-                if all(done for done, _, _ in told):
-                    return [doubt for _, doubt, _ in told]
-                if group.rank == 0:
-                    gigabytes = sum(size for _, _, size in told) / 1e9
-                    _log.info("restoring step %d: %.1f GB fetched", key.step, gigabytes)
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+    doubts = transfer(
+        group,
+        [partial(get, owned) for owned in files],
+        transferred=lambda: sum(received) + sum(copied),
+        tell=lambda size: _log.info("restoring step %d: %.1f GB fetched", key.step, size / 1e9),
+    )
+    return Fetched(doubts, local_bytes=sum(copied), stored_bytes=sum(received))
 
 
-def _first_doubt(futures: Sequence[Future[str]]) -> str:
-    doubts = (future.result() for future in futures if future.done())
-    return next((doubt for doubt in doubts if doubt), "")
+def _copies(local: ObjectStore, key: CheckpointKey, owned: Owned, path: Path) -> bool:
+    """Whether a file could be taken from the node's own disk."""
+    try:
+        doubt = download_and_check(local, key, owned, path)
+    except StageError as error:
+        doubt = str(error)
+    if doubt:
+        _log.debug("no local copy is used: %s", doubt)
+    return not doubt
 
 
 def _size(files: Sequence[Owned]) -> int:

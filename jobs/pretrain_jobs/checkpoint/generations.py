@@ -34,7 +34,7 @@ def claim(store: ObjectStore, *, attempt: str, lineage: str) -> Generation:
             store.write(generation_key(number), record, if_absent=True)
         except AlreadyExistsError:
             continue
-        if _owner(store, number) == attempt:
+        if owner(store, number) == attempt:
             return Generation(number, attempt)
     raise InfrastructureError(
         f"no generation could be claimed under {store.uri}: {_TRIES} other attempts were quicker; "
@@ -51,14 +51,15 @@ def newest(store: ObjectStore) -> int:
 def require_newest(store: ObjectStore, generation: Generation) -> None:
     """InfrastructureError when a newer attempt has claimed its generation, or taken this one."""
     latest = newest(store)
-    if latest > generation.number or _owner(store, generation.number) != generation.attempt:
+    if latest > generation.number or owner(store, generation.number) != generation.attempt:
         raise InfrastructureError(
             f"this attempt (generation {generation.number}) was replaced by generation {latest} "
             f"under {store.uri} and stops; the newer attempt goes on"
         )
 
 
-def _owner(store: ObjectStore, number: int) -> str:
+def owner(store: ObjectStore, number: int) -> str:
+    """The name of the attempt that claimed a generation; empty if none did."""
     try:
         return str(json.loads(store.read(generation_key(number)))["attempt"])
     except (NotFoundError, ValueError, KeyError, TypeError):

@@ -26,6 +26,7 @@ GENERATIONS = "gen-"
 
 _CHECKPOINT = re.compile(r"step-(\d{9,})/(\d{6,})-([0-9a-f]{32})/(.+)")
 _GENERATION = re.compile(r"gen-(\d{6,})")
+_RANK_MANIFEST = re.compile(r"ranks/(\d{5,})\.json")
 
 
 @dataclass(frozen=True, order=True)
@@ -82,6 +83,12 @@ class Listed:
     def files(self) -> tuple[str, ...]:
         """All keys but that of COMMIT or of a mark in its place."""
         return tuple(key for key in self.keys if key != self.key.commit)
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks whose manifests are there, in ascending order."""
+        matches = (_RANK_MANIFEST.fullmatch(key.removeprefix(self.key.prefix)) for key in self.keys)
+        return tuple(sorted(int(match[1]) for match in matches if match))
 
     @property
     def committed(self) -> bool:

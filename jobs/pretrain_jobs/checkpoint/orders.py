@@ -69,7 +69,8 @@ class SaveOrder:
 
     `contents` are archives and JSON documents by file name, `floats` what must be finite in the
     `size` bytes of the snapshot. Training waits for an `urgent` save; any other yields to it.
-    `failpoint` is a test's setting.
+    The files are written under `local`, where they stay (see `local_copy`), or else, for as long as
+    the upload takes, in `directory`. `failpoint` is a test's setting.
     """
 
     key: CheckpointKey
@@ -79,6 +80,7 @@ class SaveOrder:
     size: int
     directory: Path
     failpoint: str
+    local: Path | None = None
     urgent: bool = False
     commission: Commission | None = None
 
@@ -115,7 +117,8 @@ class Outcome:
 
     Rank 0 has neither when it gave up for another rank's sake. `size` is in bytes of its files,
     `seconds` the time that the writer took, `gone` are the older commits that were deleted.
-    `fenced` tells that a newer attempt has begun.
+    `fenced` tells that a newer attempt has begun, `kept` that its files lie whole on the node's own
+    volume.
     """
 
     size: int = 0
@@ -124,3 +127,4 @@ class Outcome:
     error: StageError | None = None
     gone: tuple[CheckpointKey, ...] = ()
     fenced: bool = False
+    kept: bool = False

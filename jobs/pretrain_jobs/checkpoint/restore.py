@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,12 +40,15 @@ class Restored:
     """The state that was loaded beside the engine's: rank 0's for all, and this rank's own.
 
     `rank_state` is None where another number of ranks saved: a rank's random generators belong to
-    its share of the batch, and this rank's share is no former rank's.
+    its share of the batch, and this rank's share is no former rank's. `local_bytes` came from the
+    nodes' own disks and `stored_bytes` from the store, of all ranks together.
     """
 
     commit: Commit
     trainer: dict[str, Any]
     rank_state: dict[str, Any] | None
+    local_bytes: int = 0
+    stored_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,15 @@ class Restoration:
     warnings: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Chosen:
+    """A sound checkpoint, and where its bytes came from, of all ranks together."""
+
+    commit: Commit
+    local_bytes: int
+    stored_bytes: int
+
+
 class _Gone(Exception):  # noqa: N818 - it is caught where it is raised for
     """A checkpoint was deleted by the attempt before this one, which still lives."""
 
@@ -72,10 +84,12 @@ def restore(
     *,
     lineage: str,
     scratch: Path,
+    local: ObjectStore | None = None,
     failpoints: Failpoints = UNARMED,
 ) -> Restoration:
     """Load the newest sound checkpoint of this lineage into a fresh engine. A collective.
 
+    What the node's `local` copies have, as COMMIT says it must be, is taken from there.
     Raises CheckpointUnusableError when there are commits and none is sound, and the storage's
     errors when it refuses to tell.
     """
@@ -86,7 +100,9 @@ def restore(
         survey = group.gather(survey_store(store, lineage=lineage) if first else Survey())[0]
         failpoints.reach("after_listing")
         try:
-            chosen, reasons = _choose(store, group, engine, node, survey, failpoints=failpoints)
+            chosen, reasons = _choose(
+                store, group, engine, node, survey, local=local, failpoints=failpoints
+            )
             break
         except _Gone:
             _log.info("a checkpoint was deleted while it was read; looking again")
@@ -95,13 +111,16 @@ def restore(
     failpoints.reach("after_verification")
     restored = None
     if chosen is not None:
-        restored = _load(engine, chosen, group, node.place(chosen.key))
+        restored = _load(engine, chosen.commit, group, node.place(chosen.commit.key))
+        restored = replace(
+            restored, local_bytes=chosen.local_bytes, stored_bytes=chosen.stored_bytes
+        )
         failpoints.reach("after_loading")
     return Restoration(
         restored=restored,
         commits=frozenset({commit.key for commit in survey.candidates} | set(reasons)),
         damaged=frozenset(reasons),
-        warnings=_warnings(survey, reasons, chosen.key if chosen else None),
+        warnings=_warnings(survey, reasons, chosen.commit.key if chosen else None),
     )
 
 
@@ -112,8 +131,9 @@ def _choose(
     node: Node,
     survey: Survey,
     *,
+    local: ObjectStore | None,
     failpoints: Failpoints,
-) -> tuple[Commit | None, dict[CheckpointKey, str]]:
+) -> tuple[_Chosen | None, dict[CheckpointKey, str]]:
     """The newest sound candidate, its files fetched, and what speaks against newer ones.
 
     _Gone, on every rank, when one was deleted meanwhile.
@@ -122,10 +142,11 @@ def _choose(
     for commit in survey.candidates:
         place = node.place(commit.key)
         owned = _share(commit, group, place, _groups(engine, commit, group.world_size))
-        doubts = fetch(store, group, commit.key, place, owned, failpoints=failpoints)
-        reason = next((f"rank {rank}: {text}" for rank, text in enumerate(doubts) if text), "")
+        got = fetch(store, group, commit.key, place, owned, local=local, failpoints=failpoints)
+        reason = next((f"rank {rank}: {text}" for rank, text in enumerate(got.doubts) if text), "")
         if not reason:
-            return commit, reasons
+            told = group.gather((got.local_bytes, got.stored_bytes))
+            return _Chosen(commit, *(sum(sizes) for sizes in zip(*told, strict=True))), reasons
         is_there = group.gather(group.rank > 0 or store.exists(commit.key.commit))[0]
         place.clear()
         if not is_there:

@@ -62,7 +62,8 @@ _log = logging.getLogger(__name__)
 class SaveResult:
     """A save's outcome, the same on every rank: the commit, or why there is none.
 
-    `size` is in bytes, of all ranks' files; `seconds` what the slowest writer took.
+    `size` is in bytes, of all ranks' files; `seconds` what the slowest writer took. `kept` tells of
+    one without a commit that all of its files are left on the nodes for the next attempt.
     """
 
     step: int
@@ -70,6 +71,7 @@ class SaveResult:
     failure: str = ""
     size: int = 0
     seconds: float = 0.0
+    kept: bool = False
 
 
 def _one_thread() -> ThreadPoolExecutor:
@@ -85,6 +87,7 @@ class _Pending:
 
     key: CheckpointKey
     overdue_at: float
+    urgent: bool = False
     copying: Future[None] | None = None
     outcome: Outcome | None = None
     given_up: bool = False
@@ -94,7 +97,8 @@ class _Pending:
 class Saver:
     """Saves this attempt's checkpoints, one at a time.
 
-    `retention` is None on all ranks but the first. Between `begin` and `settle` the state may
+    `retention` is None on all ranks but the first. `local` is the job's folder on a volume that
+    outlives the pod, if there is one. Between `begin` and `settle` the state may
     change only after `copied`.
     """
 
@@ -110,6 +114,7 @@ class Saver:
     latest: CheckpointStatus | None = None
     failures: int = 0
     patience_seconds: float = PATIENCE_SECONDS
+    local: Path | None = None
     _pending: _Pending | None = None
     _error: StageError | None = None
     _copier: ThreadPoolExecutor = field(default_factory=_one_thread)
@@ -174,7 +179,7 @@ class Saver:
             superseded = self.retention.superseded_by(key, last=last) if self.retention else ()
             commission = self._commission(superseded, companions)
         overdue_at = time.monotonic() + _STUCK * self.patience_seconds
-        self._pending = pending = _Pending(key, overdue_at)
+        self._pending = pending = _Pending(key, overdue_at, urgent)
         pending.copying = self._copier.submit(
             self._copy, pending, state, documents, commission=commission, urgent=urgent
         )
@@ -279,6 +284,7 @@ class Saver:
                 size=layout.size,
                 directory=self.scratch / f"save-{self.group.rank:05d}",
                 failpoint=self.failpoints.setting,
+                local=self.local,
                 urgent=urgent,
                 commission=commission,
             )
@@ -295,8 +301,10 @@ class Saver:
             seconds = max(outcome.seconds for outcome in outcomes)
             return SaveResult(key.step, first.status, size=size, seconds=seconds)
         self.failures += 1
-        failure = _first_failure(outcomes)
+        failure, kept = _first_failure(outcomes), all(outcome.kept for outcome in outcomes)
         _log.warning("the checkpoint of step %d was not saved: %s", key.step, failure)
+        if kept and pending.urgent:
+            _log.info("all files of step %d are left on the nodes for the next attempt", key.step)
         if first.fenced:
             raise InfrastructureError(str(first.error))
         if bad := [n for n, told in enumerate(outcomes) if isinstance(told.error, NonFiniteError)]:
@@ -304,10 +312,10 @@ class Saver:
                 f"weights or optimizer moments of step {key.step} are not finite on rank "
                 f"{bad[0]}; they were not saved, and older checkpoints stay"
             )
-        if self.group.rank == 0:
+        if self.group.rank == 0 and not (kept and pending.urgent):
             self.writer.start()
             self.writer.submit(DiscardOrder(key, self.failpoints.setting))
-        return SaveResult(key.step, None, failure)
+        return SaveResult(key.step, None, failure, kept=kept)
 
 
 def _failed(outcome: Outcome) -> bool:

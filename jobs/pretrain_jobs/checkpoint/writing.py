@@ -2,6 +2,8 @@
 
     local files with hashes -> upload -> rank manifest -> (all ranks' manifests) -> COMMIT
 
+On a volume that outlives the pod the files stay, with a manifest of their own.
+
 It runs beside training, in a process of its own (`writer`). Older commits stay as they are
 whatever fails here.
 """
@@ -12,6 +14,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +25,7 @@ from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.files import write_file
 from pretrain_jobs.checkpoint.finite import all_finite
 from pretrain_jobs.checkpoint.generations import require_newest
+from pretrain_jobs.checkpoint.local_copy import LocalCopies
 from pretrain_jobs.checkpoint.manifest import FirstManifest, RankManifest, encode
 from pretrain_jobs.checkpoint.orders import (
     Commission,
@@ -34,8 +38,17 @@ from pretrain_jobs.checkpoint.orders import (
 from pretrain_jobs.errors import InfrastructureError, NonFiniteError, StageError
 from pretrain_jobs.storage import ObjectStore
 from pretrain_jobs.storage.local_files import translated
+from pretrain_jobs.storage.streams import chunks
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A rank's files on a disk of this node."""
+
+    directory: Path
+    manifest: RankManifest
 
 
 @dataclass
@@ -46,6 +59,7 @@ class RankWriter:
     clock: Callable[[], datetime]
     rank_process: int | None = None
     _failpoints: Failpoints = field(default_factory=Failpoints)
+    _told: bool = False
 
     def save(self, order: SaveOrder, memory: memoryview, gave_up: GaveUp) -> Outcome:
         """Store a rank's files and, on rank 0, commit; never raises a StageError."""
@@ -55,7 +69,7 @@ class RankWriter:
             outcome = self._save(order, memory, gave_up)
         except StageError as error:
             outcome = Outcome(error=error)
-        return replace(outcome, seconds=time.monotonic() - begun)
+        return replace(outcome, seconds=time.monotonic() - begun, kept=_is_kept(order))
 
     def look_up(self, order: LookUpOrder) -> Outcome:
         """How a save ended whose writer died after its rank's files were stored."""
@@ -81,31 +95,80 @@ class RankWriter:
         return self._commit(order, order.commission, manifest, gave_up)
 
     def _store_rank(self, order: SaveOrder, memory: memoryview) -> RankManifest:
-        """Write and upload a rank's files, then its manifest."""
-        reach, key, rank = self._failpoints.reach, order.key, order.rank
+        """Write a rank's files, on the node's own volume if there is one, and upload them.
+
+        The manifest comes last in both places.
+        """
         shutil.rmtree(order.directory, ignore_errors=True)
         try:
-            files = []
-            for name in sorted(order.contents):
-                reach("during_local_write")
-                files.append(write_file(order.directory / name, order.contents[name], memory))
-            reach("after_local_write")
-            for file in files:
-                self.store.upload(order.directory / file.name, key.rank_file(rank, file.name))
-                reach("during_rank_upload")
-            reach("after_rank_upload")
+            written = self._keep(order, memory)
+            if written is None or not self._upload_kept(order, written):
+                written = self._write(order, memory, order.directory)
+                self._upload(order, written)
         finally:
             shutil.rmtree(order.directory, ignore_errors=True)
+        place = order.key.rank_manifest(order.rank)
+        self.store.write(place, _stored(written.manifest, order.commission))
+        self._failpoints.reach("after_rank_manifest")
+        return written.manifest
+
+    def _upload(self, order: SaveOrder, written: _Written) -> None:
+        for file in written.manifest.files:
+            place = order.key.rank_file(order.rank, file.name)
+            self.store.upload(written.directory / file.name, place)
+            self._failpoints.reach("during_rank_upload")
+        self._failpoints.reach("after_rank_upload")
+
+    def _upload_kept(self, order: SaveOrder, written: _Written) -> bool:
+        """Upload from the node's own volume; False when that gives the files back no more."""
+        try:
+            self._upload(order, written)
+        except StageError as error:
+            if all(_is_readable(written.directory / file.name) for file in written.manifest.files):
+                raise
+            self._tell_once(error)
+            return False
+        return True
+
+    def _keep(self, order: SaveOrder, memory: memoryview) -> _Written | None:
+        """Write a rank's files where they outlive the pod; None if they cannot be written there."""
+        if order.local is None:
+            return None
+        copies = LocalCopies(order.local)
+        try:
+            copies.make_room(order.key, order.rank)
+            written = self._write(order, memory, copies.place(order.key, order.rank))
+            manifest = _stored(written.manifest, order.commission)
+            copies.vouch(order.key, order.rank, manifest)
+        except StageError as error:
+            self._tell_once(error)
+            with suppress(StageError):
+                copies.forget(order.key, order.rank)
+            return None
+        if order.urgent:
+            _log.info("the files of step %d are on this node, and are uploaded", order.key.step)
+        self._failpoints.reach("after_local_copy")
+        return written
+
+    def _write(self, order: SaveOrder, memory: memoryview, directory: Path) -> _Written:
+        files = []
+        for name in sorted(order.contents):
+            self._failpoints.reach("during_local_write")
+            files.append(write_file(directory / name, order.contents[name], memory))
+        self._failpoints.reach("after_local_write")
         manifest = RankManifest(
-            rank=rank,
-            step=key.step,
-            generation=key.generation,
-            attempt=key.attempt,
+            rank=order.rank,
+            step=order.key.step,
+            generation=order.key.generation,
+            attempt=order.key.attempt,
             files=tuple(files),
         )
-        self.store.write(key.rank_manifest(rank), encode(_with_origin(manifest, order.commission)))
-        reach("after_rank_manifest")
-        return manifest
+        return _Written(directory, manifest)
+
+    def _tell_once(self, error: StageError) -> None:
+        if not self._told:
+            _log.warning("checkpoints go to the store but are not left on this node: %s", error)
+        self._told = True
 
     def _commit(
         self, order: SaveOrder, commission: Commission, own: RankManifest, gave_up: GaveUp
@@ -151,8 +214,25 @@ class RankWriter:
             self._failpoints = Failpoints(setting, rank_process=self.rank_process)
 
 
-def _with_origin(manifest: RankManifest, commission: Commission | None) -> RankManifest:
+def _is_readable(path: Path) -> bool:
+    try:
+        with path.open("rb") as stream:
+            return all(chunk for chunk in chunks(stream))
+    except OSError:
+        return False
+
+
+def _is_kept(order: SaveOrder) -> bool:
+    """Whether a rank's files lie whole on the node's own volume."""
+    if order.local is None:
+        return False
+    with suppress(StageError):
+        return LocalCopies(order.local).holds(order.key, order.rank)
+    return False
+
+
+def _stored(manifest: RankManifest, commission: Commission | None) -> bytes:
     """What is stored for a rank: rank 0's manifest tells what a commit would."""
     if commission is None:
-        return manifest
-    return FirstManifest(**manifest.model_dump(), origin=commission.origin)
+        return encode(manifest)
+    return encode(FirstManifest(**manifest.model_dump(), origin=commission.origin))

@@ -208,7 +208,8 @@ RESTORE = Family(
     "pretrain_restore_seconds",
     "gauge",
     "seconds",
-    "Time that restoring took in this attempt; there is none where training began.",
+    "Time that restoring took in this attempt, by where most bytes came from (storage or node); "
+    "there is none where training began.",
     labels=("source",),
 )
 

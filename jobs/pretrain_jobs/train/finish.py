@@ -21,6 +21,7 @@ from transformers import PreTrainedModel
 from transformers.utils.logging import disable_progress_bar
 
 from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.local_copy import LocalCopies
 from pretrain_jobs.errors import NonFiniteError
 from pretrain_jobs.model.padding import resize_vocabulary
 from pretrain_jobs.storage import ObjectStore, artifact, open_store
@@ -55,6 +56,8 @@ def finish(
     resumption.keeper.saver.close(tidily=True)
     engine, rank = loop.engine, loop.ranks.rank
     weights = consolidate(engine, rank=rank)
+    if resumption.keeper.saver.local:
+        LocalCopies(resumption.keeper.saver.local).remove()  # the last step is committed
     if rank != 0 or loop.telemetry is None:
         return StageResult()
     model = whole_model(build(), weights, vocab_size=corpus.tokens.length)

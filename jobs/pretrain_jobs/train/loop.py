@@ -226,12 +226,15 @@ class Loop:
             yield batch
 
     def _stop(self, progress: Progress) -> None:
+        left = ""
         if self.save_when_stopped:
-            self._saving.save(progress)
+            result = self._saving.save(progress)
             self.show(progress)
+            if result.kept and result.status is None:
+                left = f", that of step {result.step} is left on the nodes"
         latest = self.keeper.saver.latest
         saved = f"the checkpoint of step {latest.step} is committed" if latest else "nothing saved"
-        raise PreemptedError(f"stopped by SIGTERM after step {progress.step}; {saved}")
+        raise PreemptedError(f"stopped by SIGTERM after step {progress.step}; {saved}{left}")
 
     def _with_line(self, progress: Progress, line: LogLine) -> Progress:
         self._newest |= {name: line for name in self._newest if name in line}

@@ -19,6 +19,7 @@ from pretrain_api.stages import TrainStageConfig
 from transformers import PreTrainedModel
 
 from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.local_copy import local_root
 from pretrain_jobs.checkpoint.random_state import seed_random_state
 from pretrain_jobs.model.build import build_config, build_model
 from pretrain_jobs.objectives.batch import Batch
@@ -97,7 +98,15 @@ def train(
     seed_random_state(training.seed, ranks.rank)
     start = corpus.train.start()
     with goodput.during("restore"):
-        resumption = resume(config, ranks, engine, start, scratch=scratch, failpoints=failpoints)
+        resumption = resume(
+            config,
+            ranks,
+            engine,
+            start,
+            scratch=scratch,
+            local=local_root(os.environ, config.job),
+            failpoints=failpoints,
+        )
     goodput.go_on_from(resumption.progress.time_sheet, config.earlier)
     stragglers = Stragglers(ranks.gather(node_name(os.environ, socket.gethostname())))
     with ExitStack() as stack:

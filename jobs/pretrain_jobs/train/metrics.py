@@ -54,6 +54,7 @@ class TrainingMetrics:
         """`skips_spikes` tells what becomes of loss spikes; the clock gives seconds since 1970."""
         self._resumed = resumption.progress.step > 0
         self._damaged = resumption.damaged
+        self._source = resumption.source
         self._keeper = resumption.keeper
         self._goodput = goodput
         self._stragglers = stragglers
@@ -113,7 +114,7 @@ class TrainingMetrics:
         yield Sample(families.GOODPUT, self._goodput.ratio)
         yield Sample(families.RECOVERY, self._recovery)
         if self._resumed:
-            yield Sample(families.RESTORE, seconds["restore"], ("storage",))
+            yield Sample(families.RESTORE, seconds["restore"], (self._source,))
 
     def _straggler_samples(self) -> Iterator[Sample]:
         for rank, ratio in enumerate(self._stragglers.newest):

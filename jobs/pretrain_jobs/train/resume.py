@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 from pretrain_api.fingerprints import fingerprint
 from pretrain_api.stages import TrainStageConfig
@@ -22,12 +23,15 @@ from pretrain_jobs.checkpoint.committing import status_of
 from pretrain_jobs.checkpoint.completing import complete_newest
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.handing_over import hand_over
+from pretrain_jobs.checkpoint.local_copy import LocalCopies
 from pretrain_jobs.checkpoint.orders import Lineage
 from pretrain_jobs.checkpoint.random_state import restore_random_state, seed_random_state
 from pretrain_jobs.checkpoint.restore import Restoration, restore
 from pretrain_jobs.checkpoint.save import Saver
 from pretrain_jobs.checkpoint.writer_process import WriterProcess
 from pretrain_jobs.dataset.order import Cursor
+from pretrain_jobs.errors import StageError
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_jobs.train.engine import Engine
 from pretrain_jobs.train.keeper import Keeper
@@ -42,13 +46,15 @@ _log = logging.getLogger(__name__)
 class Resumption:
     """Where training stands, what was passed over to get there, and what keeps it from now on.
 
-    `damaged` counts the commits of this run that cannot be trusted.
+    `damaged` counts the commits of this run that cannot be trusted; `source` is where most bytes
+    came from.
     """
 
     progress: Progress
     keeper: Keeper
     warnings: tuple[str, ...]
     damaged: int
+    source: Literal["storage", "node"] = "storage"
 
 
 def resume(
@@ -58,23 +64,37 @@ def resume(
     start: Cursor,
     *,
     scratch: Path,
+    local: Path | None,
     failpoints: Failpoints,
 ) -> Resumption:
     """Restore the newest sound checkpoint, or begin at `start` if there never was one.
 
-    A collective. The process's random generators are restored with it where as many ranks saved;
+    A collective. `local` is the job's folder on a volume that outlives the pod; a path on all ranks
+    or on none. The process's random generators are restored with it where as many ranks saved;
     otherwise each rank takes streams of its own that follow from seed, step and rank.
     """
     store = open_store(config.storage, config.checkpoint_uri)
     lineage = lineage_of(config)
     generation = _claim(store, ranks, lineage)
     failpoints.reach("after_claim")
+    copies = LocalCopies(local) if local else None
+    if copies:
+        hand_over(store, ranks, generation, copies, failpoints=failpoints)
+        failpoints.reach("after_hand_over")
     if ranks.rank == 0:
         complete_newest(store, generation, lineage=lineage, now=datetime.now(UTC))
         failpoints.reach("after_completion")
     restoration = restore(
-        store, ranks, engine.deepspeed, lineage=lineage, scratch=scratch, failpoints=failpoints
+        store,
+        ranks,
+        engine.deepspeed,
+        lineage=lineage,
+        scratch=scratch,
+        local=copies.store if copies else None,
+        failpoints=failpoints,
     )
+    if copies:
+        _clean(copies, restoration, generation)
     saver = Saver(
         store=store,
         group=ranks,
@@ -88,6 +108,7 @@ def resume(
         scratch=scratch,
         failpoints=failpoints,
         writer=WriterProcess(config.storage, config.checkpoint_uri),
+        local=local,
         retention=_retention(config, restoration) if ranks.rank == 0 else None,
     )
     if ranks.rank == 0:
@@ -101,7 +122,23 @@ def resume(
             restore_random_state(restoration.restored.rank_state)
         else:
             seed_random_state(config.training.seed, ranks.rank, step=progress.step)
-    return Resumption(progress, keeper, restoration.warnings, len(restoration.damaged))
+    return Resumption(
+        progress, keeper, restoration.warnings, len(restoration.damaged), _source(restoration)
+    )
+
+
+def _clean(copies: LocalCopies, restoration: Restoration, generation: Generation) -> None:
+    """Delete what older attempts left on this node, but for what was resumed from."""
+    restored = restoration.restored
+    try:
+        copies.clean(before=generation.number, kept=restored.commit.key if restored else None)
+    except StageError as error:
+        _log.warning("what older attempts left on this node was not deleted: %s", error)
+
+
+def _source(restoration: Restoration) -> Literal["storage", "node"]:
+    restored = restoration.restored
+    return "node" if restored and restored.local_bytes > restored.stored_bytes else "storage"
 
 
 def lineage_of(config: TrainStageConfig) -> str:
@@ -146,12 +183,15 @@ def _tell(restoration: Restoration) -> None:
     if restoration.restored is None:
         _log.info("no checkpoint of this run: training starts at step 1")
     else:
-        commit = restoration.restored.commit
+        restored = restoration.restored
         _log.info(
-            "resuming after step %d (generation %d, saved by %d ranks)",
-            commit.step,
-            commit.generation,
-            commit.world_size,
+            "resuming after step %d (generation %d, saved by %d ranks); %.1f MB came from the "
+            "nodes' own disks and %.1f MB from the store",
+            restored.commit.step,
+            restored.commit.generation,
+            restored.commit.world_size,
+            restored.local_bytes / 1e6,
+            restored.stored_bytes / 1e6,
         )
 
 

@@ -66,9 +66,9 @@ class Saving:
         with self._standing_still():
             self.keeper.begin(self._with_time(progress), self._companions())
 
-    def save(self, progress: Progress) -> None:
+    def save(self, progress: Progress) -> SaveResult:
         """Save and wait for the commit; a failure is told, and training ends all the same."""
-        self._save(progress, last=False)
+        return self._save(progress, last=False)
 
     def save_last(self, progress: Progress) -> None:
         """Save the last step; the error of this rank, or of another, if that cannot be done."""

@@ -9,6 +9,7 @@ that is not whole, none is forgotten, no sample is skipped or repeated.
 import itertools
 import os
 import random
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pretrain_jobs.checkpoint import fetch
+from pretrain_jobs.checkpoint import rounds
 from pretrain_jobs.errors import InfrastructureError
 from pretrain_testing.simulated_attempts import SimulatedRun
 from pretrain_testing.turnstile import Actor, Killed, Turnstile
@@ -24,6 +25,20 @@ from pretrain_testing.turnstile import Actor, Killed, Turnstile
 ATTEMPTS = 4
 BURSTS = (1, 4, 16)
 """How many gates in a row one rank passes, on average; a history has one of these."""
+
+
+def own_node(_attempt: int, rank: int) -> str:
+    """A node for each rank."""
+    return f"own-{rank}"
+
+
+NODES: tuple[Callable[[int, int], str], ...] = (
+    lambda _attempt, _rank: "",
+    lambda _attempt, _rank: "one",
+    own_node,
+    lambda attempt, rank: f"moved-{(attempt + rank) % 3}",
+)
+"""Whose disk a rank leaves its saves on: nobody's, that of all, its own, or now this, now that."""
 
 LONGEST = 5_000
 """Gates that are passed in one history before it counts as one that never ends."""
@@ -55,7 +70,7 @@ class Inline:
 
 @pytest.fixture(autouse=True)
 def _without_threads_and_disks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "ThreadPoolExecutor", Inline)
+    monkeypatch.setattr(rounds, "ThreadPoolExecutor", Inline)
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
 
 
@@ -88,9 +103,11 @@ def play(run: SimulatedRun, choice: random.Random) -> None:
 def test_no_order_of_things_breaks_the_promise(
     seed: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    run = SimulatedRun(Turnstile(), tmp_path_factory.mktemp("run"))
+    choice = random.Random(seed)
+    node_of = choice.choice(NODES)
+    run = SimulatedRun(Turnstile(), tmp_path_factory.mktemp("run"), node_of=node_of)
 
-    play(run, random.Random(seed))
+    play(run, choice)
 
     check(run)
 
@@ -111,6 +128,36 @@ def test_an_attempt_that_is_overtaken_anywhere_harms_no_other_wherever_that_stan
         if not old_left:
             break
     assert overlaps > 300
+
+
+def test_what_dies_anywhere_is_gone_on_with_from_the_newest_step_that_lies_whole_anywhere(
+    tmp_path: Path,
+) -> None:
+    """After each request and each write to a disk; also what no object was uploaded of yet."""
+    only_on_nodes = 0
+    for moment in itertools.count(1):
+        run = SimulatedRun(Turnstile(), tmp_path / f"{moment}", steps=2, node_of=own_node)
+        lives = go_on(run, run.begin_attempt(), moment)
+        run.turnstile.kill("attempt 1")
+        whole, in_the_store = run.newest_whole(), {key[:14] for key in run.store.objects}
+        only_on_nodes += whole > 0 and f"step-{whole:09d}" not in in_the_store
+        go_on(run, run.begin_attempt(), LONGEST)
+        check(run)
+        assert run.starts[2].restored == whole
+        if not lives:
+            break
+    assert only_on_nodes
+
+
+def go_on(run: SimulatedRun, number: int, gates: int) -> bool:
+    """Let the ranks of an attempt pass so many gates by turns; whether there are more."""
+    for passed in range(gates):
+        waiting = [a for a in run.turnstile.waiting() if a.group == f"attempt {number}"]
+        if not waiting:
+            return False
+        run.turnstile.let_pass(waiting[passed % len(waiting)])
+        assert not run.torn_files()
+    return True
 
 
 def overlap(run: SimulatedRun, *, first: int, second: int) -> tuple[bool, bool]:

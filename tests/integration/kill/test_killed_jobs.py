@@ -40,7 +40,13 @@ def plan() -> tuple[list[Kill], list[list[Attempt]]]:
     kills = seeded_kills(source, max_steps=STEPS, before=1, in_training=3, after=1)
     deck = Deck(source)
     jobs = [
-        seeded_attempts(source, deck, kills=killed_ranks.KILLS_EACH) for _ in range(JOBS_OF_RANKS)
+        seeded_attempts(
+            source,
+            deck,
+            kills=killed_ranks.KILLS_EACH,
+            on_node=killed_ranks.leaves_on_node(number),
+        )
+        for number in range(JOBS_OF_RANKS)
     ]
     return kills, jobs
 
@@ -103,6 +109,7 @@ def test_kills_of_ranks_and_writers_change_neither_the_weights_nor_the_samples(
 
     for number, attempts in enumerate(plan()[1]):
         killed = undisturbed.variant(f"killed-{number}")
-        done = [one for some in killed_ranks.run_killed(killed, attempts) for one in some]
+        main = killed_ranks.die_beside_a_volume if killed_ranks.leaves_on_node(number) else None
+        done = [one for some in killed_ranks.run_killed(killed, attempts, main) for one in some]
         assert [one.kill for one in done] == [kill for attempt in attempts for kill in attempt]
         assert_same_training(killed, undisturbed)

@@ -109,6 +109,49 @@ def test_attempts_that_are_killed_anywhere_in_their_start_take_nothing_from_the_
     assert [key.rpartition("/")[2] for key in left] == ["COMMIT"]
 
 
+@pytest.mark.parametrize(
+    ("point", "victim"),
+    [("during_local_write", 1), ("after_local_copy", 0), ("during_rank_upload", 1)],
+)
+def test_where_saves_are_left_on_the_node_a_kill_loses_none_that_all_ranks_had_written(
+    tmp_path: Path, undisturbed: list[dict[str, Any]], point: str, victim: int
+) -> None:
+    settings = ToySettings(tmp_path, keep_last=1, node="node")
+    killed = run_ranks(toy.die_in_second_save, 2, settings, point, victim)
+    assert killed[victim].signal == signal.SIGKILL
+
+    manifests = {
+        path.name
+        for place in ("node", "store")
+        for path in (tmp_path / place).glob("step-000000002/*/ranks/*.json")
+    }
+    assert (f"{victim:05d}.json" in manifests) == (point != "during_local_write")
+    resumed = 2 if len(manifests) == 2 else 1
+    states = values_of(run_ranks(toy.save_each, 2, settings, list(range(resumed + 1, 4))))
+
+    assert [{**state, "warnings": []} for state in states] == undisturbed
+    left = {path.parent.parent.name for path in (tmp_path / "node").glob("step-*/*/ranks")}
+    assert "step-000000003" in left
+    assert len(left) <= 2
+
+
+def test_a_save_that_no_store_took_is_gone_on_with_however_often_the_next_start_is_killed(
+    tmp_path: Path, undisturbed: list[dict[str, Any]]
+) -> None:
+    settings = ToySettings(tmp_path, node="node")
+    assert values_of(run_ranks(toy.leave_the_second_save, 2, settings)) == [True, True]
+    assert committed_steps(settings) == [1]
+
+    for point, victim in (("during_hand_over", 1), ("after_hand_over", 1), ("after_claim", 0)):
+        killed = run_ranks(toy.die_in_start, 2, settings, point, victim)
+        assert killed[victim].signal == signal.SIGKILL
+    elsewhere = ToySettings(tmp_path, node="another")
+    states = values_of(run_ranks(toy.save_each, 2, elsewhere, [3]))
+
+    assert states == undisturbed
+    assert committed_steps(settings) == [2, 3]
+
+
 def test_all_of_it_holds_on_an_s3_server_that_ignores_conditional_writes(
     tmp_path: Path, undisturbed: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,14 +74,17 @@ def planned(*, seed: int, kills: int, cluster: bool = False) -> list[Run]:
         size = min(KILLS_EACH, kills - number * KILLS_EACH)
         ground = _ground(number, size, cluster=cluster)
         stage = STAGES[number % len(STAGES)]
-        attempts = _attempts(ground, source, deck, size)
+        on_node = ranks.leaves_on_node(number)
+        attempts = _attempts(ground, source, deck, size, on_node=on_node)
         runs.append(Run(number, ground, stage, tuple(attempts)))
     return runs
 
 
-def _attempts(ground: Ground, source: random.Random, deck: Deck, kills: int) -> list[Attempt]:
+def _attempts(
+    ground: Ground, source: random.Random, deck: Deck, kills: int, *, on_node: bool
+) -> list[Attempt]:
     if ground == "ranks":
-        return seeded_attempts(source, deck, kills=kills)
+        return seeded_attempts(source, deck, kills=kills, on_node=on_node)
     if ground == "cluster":
         return [(kill,) for kill in clusters.seeded_cluster_kills(source, kills=kills)]
     steps = commands.STEPS
@@ -123,7 +126,8 @@ class Grounds:
         undisturbed = ranks.job(self.directory, f"undisturbed-{run.stage}", stage=run.stage)
         ranks.run_undisturbed(undisturbed)
         killed = undisturbed.variant(f"run-{run.number}")
-        yield from ranks.run_killed(killed, run.attempts)
+        main = ranks.die_beside_a_volume if ranks.leaves_on_node(run.number) else None
+        yield from ranks.run_killed(killed, run.attempts, main)
         assert_same_training(killed, undisturbed)
         shutil.rmtree(killed.directory)
 

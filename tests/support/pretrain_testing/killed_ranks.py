@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
 import psutil
-from pretrain_api.reports import StageResult
+from pretrain_api.reports import LOCAL_CHECKPOINTS_ENV, StageResult
 from pretrain_jobs.checkpoint.failpoints import FAILPOINT_ENV, Failpoints
 from pretrain_jobs.checkpoint.writer_process import WriterProcess
 from pretrain_jobs.train.keeper import Keeper
@@ -36,8 +37,17 @@ KILLS_EACH = 5
 MAX_STEPS = 22
 """Of a job: with so many kills, and two saves for each of them, some are left for the last."""
 
+VOLUME = "volume"
+"""Directory of a job that stands for the volume on which it leaves its saves."""
+
 WRITER = "pretrain_jobs.checkpoint.writer"
 """A word in the command line of a writer."""
+
+
+def leaves_on_node(number: int) -> bool:
+    """Whether a run's ranks leave their saves on the node: one in two."""
+    return number % 2 == 1
+
 
 preload("pretrain_testing.killed_ranks")
 
@@ -65,7 +75,7 @@ def run_killed(
     """Run a job through all kills to its end; what was done in each attempt, as it is done.
 
     Each attempt must resume from the newest step that is whole, and each kill must have happened.
-    `main` is what ranks do in place of `train_and_die`.
+    `main` is what ranks do in place of `train_and_die`, such as `die_beside_a_volume`.
     """
     plan = [*attempts]
     if not attempts or attempts[-1][-1].ends_the_attempt:
@@ -82,14 +92,23 @@ def run_killed(
 
 
 def _whole_step(bed: Bed) -> int:
-    """The newest step that was committed, or stored by all ranks, so that a start commits it."""
-    stored = [
-        directory
-        for directory in bed.checkpoints.glob("step-*/*")
-        if not (directory / "COMMIT").exists()
-        and len(list(directory.glob("ranks/*.json"))) == bed.processes
+    """The newest step that was committed, or is whole in the store or on the node, not given up.
+
+    A start commits it.
+    """
+    given_up = {path.parent.name for path in bed.checkpoints.glob("step-*/*/COMMIT")}
+    shares = {
+        (path.parts[-4], path.parts[-3], path.name)
+        for place in (bed.checkpoints, bed.directory / VOLUME)
+        for path in place.rglob("ranks/*.json")
+        if path.parts[-3] not in given_up
+    }
+    counts = Counter((step, attempt) for step, attempt, _ in shares)
+    whole = [
+        int(step.removeprefix("step-"))
+        for (step, _), count in counts.items()
+        if count == bed.processes
     ]
-    whole = [int(directory.parent.name.removeprefix("step-")) for directory in stored]
     return max([*whole, *bed.committed_steps()], default=0)
 
 
@@ -141,6 +160,14 @@ def train_and_die(
     _die_in_steps([kill for kill in kills if kill.moment == "training" and _dies(kill, rank)])
     _tell_ended_writers(_ended_writers(home, rank))
     return train_rank(ranks, config_path, ledger, Manner())
+
+
+def die_beside_a_volume(
+    ranks: Ranks, config_path: Path, ledger: Path, kills: Sequence[Kill]
+) -> StageResult:
+    """The same where saves are left on the node."""
+    os.environ[LOCAL_CHECKPOINTS_ENV] = str(config_path.parents[1] / VOLUME)
+    return train_and_die(ranks, config_path, ledger, kills)
 
 
 def _dies(kill: Kill, rank: int) -> bool:

@@ -34,7 +34,13 @@ LOADING: tuple[Failpoint, ...] = ("during_download", "after_loading")
 SWEEPING: tuple[Failpoint, ...] = ("after_mark", "during_sweep")
 """Those that need files that an attempt before has left without a commit."""
 
-STARTING: frozenset[Moment] = frozenset((*RESTORING, *LOADING, *SWEEPING, "after_sweep"))
+ON_NODES: frozenset[Moment] = frozenset({"after_hand_over", "after_local_copy"})
+"""Points of jobs that leave their saves on the node. Which of these are whole when ranks die is not
+known before, so that nothing is sure to be handed over, or to be swept."""
+
+STARTING: frozenset[Moment] = frozenset(
+    (*RESTORING, *LOADING, *SWEEPING, "after_sweep", "after_hand_over")
+)
 COMMITTED: frozenset[Moment] = frozenset(
     {
         "after_commit",
@@ -70,7 +76,10 @@ OF_RANK_0: frozenset[Moment] = frozenset(
 )
 """Points that no other rank comes by."""
 
-INSIDE: tuple[Moment, ...] = ("training", *FAILPOINTS)
+INSIDE: tuple[Moment, ...] = (
+    "training",
+    *(point for point in FAILPOINTS if point != "during_hand_over"),
+)
 """Moments at which ranks die by themselves, exactly there."""
 
 OUTSIDE: tuple[Victim, ...] = ("the whole tree", "the command")
@@ -170,14 +179,18 @@ class Deck:
             self._cards += self.source.sample(cards, len(cards))
 
 
-def seeded_attempts(source: random.Random, deck: Deck, *, kills: int) -> list[Attempt]:
-    """Kills from inside for one job of two ranks, each at a moment that its attempt will reach."""
-    return list(_attempts(_dealt(source, deck, kills)))
+def seeded_attempts(
+    source: random.Random, deck: Deck, *, kills: int, on_node: bool = False
+) -> list[Attempt]:
+    """Kills from inside for one job of two ranks, each at a moment that its attempt will reach.
+
+    `on_node` tells of a job that leaves its saves on the node.
+    """
+    return list(_attempts(_dealt(source, deck, kills, _Story(on_node))))
 
 
-def _dealt(source: random.Random, deck: Deck, kills: int) -> Iterator[Kill]:
+def _dealt(source: random.Random, deck: Deck, kills: int, story: _Story) -> Iterator[Kill]:
     """Kills in their order, as what lies in the store after those before allows."""
-    story = _Story()
     for left in range(kills, 0, -1):
         moment, victim = deck.deal(partial(story.allows, last=left == 1))
         rank = 0 if moment in OF_RANK_0 else source.randrange(2)
@@ -194,6 +207,7 @@ def _dealt(source: random.Random, deck: Deck, kills: int) -> Iterator[Kill]:
 class _Story:
     """What is certain of a job after some kills; `save` is the attempt's last one with a kill."""
 
+    on_node: bool = False
     committed: bool = False
     leftovers: bool = False
     save: int = 0
@@ -206,7 +220,9 @@ class _Story:
             return False
         if moment in LOADING:
             return self.committed
-        return moment not in SWEEPING or self.leftovers
+        if moment in ON_NODES:
+            return self.on_node
+        return moment not in SWEEPING or (self.leftovers and not self.on_node)
 
     def tell(self, kill: Kill) -> None:
         """Go on after a kill."""

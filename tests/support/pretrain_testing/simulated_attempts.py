@@ -7,7 +7,7 @@ number, so that what is restored tells whether it is what was saved.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,10 +17,12 @@ from uuid import UUID
 from pretrain_api.spec.lifecycle import CheckpointSpec
 from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
 from pretrain_jobs.checkpoint.completing import complete_newest
-from pretrain_jobs.checkpoint.failpoints import Failpoints
+from pretrain_jobs.checkpoint.failpoints import Failpoint, Failpoints
 from pretrain_jobs.checkpoint.files import encode_json
-from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.generations import Generation, claim, require_newest
+from pretrain_jobs.checkpoint.handing_over import hand_over
 from pretrain_jobs.checkpoint.layout import CheckpointKey, group_keys
+from pretrain_jobs.checkpoint.local_copy import LocalCopies
 from pretrain_jobs.checkpoint.manifest import Commit, decode_abandonment, decode_commit
 from pretrain_jobs.checkpoint.orders import Commission, Lineage, Outcome, SaveOrder
 from pretrain_jobs.checkpoint.restore import Restoration, restore
@@ -40,6 +42,18 @@ SKEWS = (timedelta(), timedelta(hours=1), timedelta(hours=-1))
 """By how much the clocks of attempts differ, one after the other."""
 
 _NOTHING = Failpoints()
+
+
+class _Gates(Failpoints):
+    """Gates where a process can die between two writes to its node's disk."""
+
+    def __init__(self, turnstile: Turnstile) -> None:
+        super().__init__()
+        self._turnstile = turnstile
+
+    def reach(self, name: Failpoint) -> None:
+        if name in ("during_local_write", "after_local_write", "after_local_copy"):
+            self._turnstile.gate()
 
 
 class NoEngine:
@@ -92,12 +106,16 @@ class Start:
 
 @dataclass
 class SimulatedRun:
-    """A run of `steps` steps, each of which is saved; its attempts, dead and alive."""
+    """A run of `steps` steps, each of which is saved; its attempts, dead and alive.
+
+    `node_of` names the node of an attempt's rank on whose disk saves are left; "" where none is.
+    """
 
     turnstile: Turnstile
     directory: Path
     world_size: int = 2
     steps: int = 3
+    node_of: Callable[[int, int], str] = lambda _attempt, _rank: ""
     starts: dict[int, Start] = field(default_factory=dict)
     training: set[int] = field(default_factory=set)
     finished: bool = False
@@ -148,6 +166,21 @@ class SimulatedRun:
             or len(self.store.objects[place]) != file.size
         ]
 
+    def newest_whole(self) -> int:
+        """The newest step of which every rank's share lies in the store or on a node, not given up.
+
+        Only what has a manifest counts: it is written last in both places.
+        """
+        nodes = [path.relative_to(self.directory).parts for path in self.directory.rglob("*.json")]
+        left = {"/".join(parts[1:]) for parts in nodes}
+        listing = group_keys({*self.store.objects, *left})
+        whole = [
+            listed.key.step
+            for listed in listing
+            if not listed.committed and listed.ranks == tuple(range(self.world_size))
+        ]
+        return max([*whole, self.newest_commit()], default=0)
+
     def newest_commit(self) -> int:
         """The step of the newest commit, 0 if there is none."""
         return max((commit.step for commit in self.commits()), default=0)
@@ -165,6 +198,11 @@ class _Rank:
     def now(self) -> datetime:
         return NOW + SKEWS[self.number % len(SKEWS)]
 
+    @property
+    def local(self) -> Path | None:
+        node = self.run_.node_of(self.number, self.group.rank)
+        return self.run_.directory / node if node else None
+
     def run(self) -> None:
         run, group = self.run_, self.group
         own = Generation(0, UUID(int=self.number).hex)
@@ -172,18 +210,32 @@ class _Rank:
         if group.rank == 0:
             own = claim(run.store, attempt=own.attempt, lineage=LINEAGE)
             newest = run.newest_commit()
-            complete_newest(run.store, own, lineage=LINEAGE, now=NOW)
         generation = group.broadcast(own)
-        scratch = run.directory / f"attempt-{self.number}"
-        restoration = restore(run.store, group, NoEngine(), lineage=LINEAGE, scratch=scratch)
+        copies = LocalCopies(self.local) if self.local else None
+        if copies:
+            hand_over(run.store, group, generation, copies)
+        if group.rank == 0:
+            complete_newest(run.store, own, lineage=LINEAGE, now=NOW)
+        restoration = restore(
+            run.store,
+            group,
+            NoEngine(),
+            lineage=LINEAGE,
+            scratch=run.directory / f"attempt-{self.number}",
+            local=copies.store if copies else None,
+        )
         step = self._check(restoration)
+        if copies:
+            restored = restoration.restored
+            kept = restored.commit.key if restored else None
+            copies.clean(before=generation.number, kept=kept)
         retention = None
         if group.rank == 0:
             run.starts[self.number] = Start(newest, step)
             retention = _retention(restoration)
             sweep_abandoned(run.store, generation, _NOTHING, now=self.now)
         run.training.add(self.number)
-        writer = RankWriter(run.store, clock=lambda: self.now)
+        writer = RankWriter(run.store, clock=lambda: self.now, _failpoints=_Gates(run.turnstile))
         while step < run.steps:
             step += 1
             self._save(writer, generation, retention, step)
@@ -207,11 +259,13 @@ class _Rank:
             size=0,
             directory=run.directory / f"attempt-{self.number}" / f"save-{rank}",
             failpoint="",
+            local=self.local,
             commission=self._commission(generation, superseded) if rank == 0 else None,
         )
         outcome = writer.save(order, memoryview(b""), self._pause)
         outcomes: list[Outcome] = self.group.gather(outcome)
         if outcomes[0].error is not None:
+            require_newest(run.store, generation)  # a newer one may have taken its files away
             raise outcomes[0].error
         if retention is not None:
             retention.committed(key, superseded)

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from pretrain_jobs.storage import AlreadyExistsError, NotFoundError, ObjectInfo
 from pretrain_jobs.storage.base import SWEEP_AGE_SECONDS, Progress
+from pretrain_jobs.storage.local_files import translated
 
 
 @dataclass
@@ -56,7 +57,8 @@ class SimulatedStore:
         return self._info(key)
 
     def upload(self, path: Path, key: str, *, progress: Progress | None = None) -> ObjectInfo:
-        data = path.read_bytes()
+        with translated(path, "reading"):
+            data = path.read_bytes()
         if progress:
             progress(len(data))
         return self.write(key, data)

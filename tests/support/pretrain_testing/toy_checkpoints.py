@@ -19,13 +19,17 @@ from pretrain_jobs.checkpoint.cleaning import Retention, sweep_abandoned
 from pretrain_jobs.checkpoint.completing import complete_newest
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
+from pretrain_jobs.checkpoint.handing_over import hand_over
+from pretrain_jobs.checkpoint.local_copy import LocalCopies
 from pretrain_jobs.checkpoint.orders import Lineage
 from pretrain_jobs.checkpoint.random_state import restore_random_state
 from pretrain_jobs.checkpoint.restore import Restoration, restore
 from pretrain_jobs.checkpoint.save import Saver
 from pretrain_jobs.checkpoint.writer_process import WriterProcess
 from pretrain_jobs.dataset.order import Cursor
+from pretrain_jobs.errors import StorageUnavailableError
 from pretrain_jobs.storage import ObjectStore, open_store
+from pretrain_jobs.storage.file import FileStore
 from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.ranks import Ranks
 from pretrain_jobs.train.state import Progress
@@ -99,6 +103,7 @@ class ToySettings:
     """Where and how a toy run keeps its checkpoints: by default in a directory under `root`.
 
     Their writer is a thread unless `spawned` asks for the real one: a process takes long to start.
+    On a `node` whose name is given, saves are left there.
     """
 
     root: Path
@@ -107,6 +112,11 @@ class ToySettings:
     storage: StorageSpec | None = None
     environment: dict[str, str] = field(default_factory=dict)
     spawned: bool = False
+    node: str = ""
+
+    @property
+    def local(self) -> Path | None:
+        return self.root / self.node if self.node else None
 
     @property
     def spec(self) -> CheckpointSpec:
@@ -132,14 +142,26 @@ def start(ranks: Ranks, settings: ToySettings, failpoints: Failpoints | None = N
         own = claim(store, attempt=own.attempt, lineage=settings.lineage)
     generation = ranks.broadcast(own)
     failpoints.reach("after_claim")
+    copies = LocalCopies(settings.local) if settings.local else None
+    if copies:
+        hand_over(store, ranks, generation, copies, failpoints=failpoints)
+        failpoints.reach("after_hand_over")
     if ranks.rank == 0:
         complete_newest(store, generation, lineage=settings.lineage, now=NOW)
         failpoints.reach("after_completion")
     scratch = settings.root / f"scratch-{generation.number}"
     restoration = restore(
-        store, ranks, engine, lineage=settings.lineage, scratch=scratch, failpoints=failpoints
+        store,
+        ranks,
+        engine,
+        lineage=settings.lineage,
+        scratch=scratch,
+        local=copies.store if copies else None,
+        failpoints=failpoints,
     )
     restored = restoration.restored
+    if copies:
+        copies.clean(before=generation.number, kept=restored.commit.key if restored else None)
     retention = None
     if ranks.rank == 0:
         sweep_abandoned(store, generation, failpoints, now=NOW)
@@ -158,6 +180,7 @@ def start(ranks: Ranks, settings: ToySettings, failpoints: Failpoints | None = N
         scratch=scratch,
         failpoints=failpoints,
         writer=WriterProcess(settings.storage_spec) if settings.spawned else ThreadWriter(store),
+        local=settings.local,
         retention=retention,
     )
     progress = Progress(step=0, cursor=Cursor("toy", seed=1, samples_per_epoch=10))
@@ -199,6 +222,22 @@ def save_the_last(ranks: Ranks, settings: ToySettings, step: int) -> None:
 def restore_only(ranks: Ranks, settings: ToySettings) -> dict[str, Any]:
     """Restore; the state that was restored."""
     return state_of(start(ranks, settings))
+
+
+def leave_the_second_save(ranks: Ranks, settings: ToySettings) -> bool:
+    """Save step 1, then step 2 while the store takes no file; whether that is left on the nodes."""
+    run = start(ranks, settings)
+    run.train([1])
+    assert not run.save()
+    run.train([2])
+    files: Any = FileStore
+
+    def refuse(_store: FileStore, path: Path, key: str, **_options: Any) -> None:
+        raise StorageUnavailableError(f"{key} cannot be written from {path} today")
+
+    files.upload = refuse
+    run.keeper.begin(run.progress, urgent=True)
+    return run.keeper.saver.finish().kept
 
 
 def die_in_start(ranks: Ranks, settings: ToySettings, point: str, victim: int) -> None:

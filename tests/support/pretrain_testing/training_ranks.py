@@ -5,6 +5,7 @@ They are forked from a server that has torch imported (see `ranks`).
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import signal
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from pretrain_api.reports import StageReport, StageResult
+from pretrain_api.reports import LOCAL_CHECKPOINTS_ENV, StageReport, StageResult
 from pretrain_api.stages import TrainStageConfig
 from pretrain_jobs.__main__ import main
 from pretrain_jobs.checkpoint import snapshot
@@ -82,7 +83,7 @@ def train_rank(ranks: Ranks, config_path: Path, ledger: Path, manner: Manner) ->
     """Train one rank to the end."""
     scratch = config_path.parent / "scratch"
     if manner.waiting:
-        Saving.begin = Saving.save  # type: ignore[method-assign]
+        Saving.begin = Saving.save  # type: ignore[method-assign, assignment]
     os.environ[LEDGER_ENV] = str(ledger)
     config = load_config(TrainStageConfig, config_path)
     scratch.mkdir(exist_ok=True)
@@ -90,6 +91,16 @@ def train_rank(ranks: Ranks, config_path: Path, ledger: Path, manner: Manner) ->
         stopping = cast("Any", _Stopping(opened.validation))
         corpus = replace(opened, validation=stopping) if ranks.rank == manner.stopped else opened
         return train(config, ranks, corpus, scratch=scratch, goodput=Goodput(time.monotonic))
+
+
+def train_beside_a_volume(
+    ranks: Ranks, config_path: Path, ledger: Path, volume: Path, failpoint: str
+) -> StageResult:
+    """Train one rank whose saves are left on a volume; each is waited for."""
+    write_output_to(config_path.parent / f"output-{ranks.rank}")
+    logging.basicConfig(level=logging.INFO, force=True)
+    os.environ |= {LOCAL_CHECKPOINTS_ENV: str(volume), FAILPOINT_ENV: failpoint}
+    return train_rank(ranks, config_path, ledger, Manner(waiting=True))
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pretrain_api.spec.storage import StorageSpec
-from pretrain_jobs.checkpoint import fetch as fetching
-from pretrain_jobs.checkpoint.fetch import assign, fetch, find_node
+from pretrain_jobs.checkpoint import rounds
+from pretrain_jobs.checkpoint.fetch import Fetched, assign, fetch, find_node
 from pretrain_jobs.checkpoint.layout import CheckpointKey
 from pretrain_jobs.checkpoint.manifest import StoredFile
 from pretrain_jobs.storage import ObjectStore, open_store
@@ -78,7 +78,7 @@ def test_each_rank_tells_what_is_wrong_with_its_own_files(
 
     def fetched(rank: ThreadRank) -> list[str]:
         node = find_node(rank, tmp_path / "node")
-        return fetch(store, rank, KEY, node, [(3, (good, cut, changed, missing)[rank.rank])])
+        return fetch(store, rank, KEY, node, [(3, (good, cut, changed, missing)[rank.rank])]).doubts
 
     for told in run_threads(fetched, 4):
         assert told == [
@@ -108,7 +108,7 @@ class Counting(ThreadRank):
 def test_ranks_that_are_done_go_on_meeting_one_that_downloads_for_long(
     store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetching, "ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(rounds, "ROUND_SECONDS", 0.01)
     released = Event()
     files = [(rank, stored("file", b"content")) for rank in range(2)]
     for owner, file in files:
@@ -126,7 +126,7 @@ def test_ranks_that_are_done_go_on_meeting_one_that_downloads_for_long(
         node = find_node(rank, tmp_path / "node")
         slow: Any = Slow()
         told = fetch(slow, counting, KEY, node, files[rank.rank : rank.rank + 1])
-        return told, len(counting.met)
+        return told.doubts, len(counting.met)
 
     for told, met in run_threads(fetched, 2):
         assert told == ["", ""]
@@ -149,7 +149,7 @@ def test_no_more_than_a_few_files_are_downloaded_at_a_time(
             with lock:
                 running["now"] += 1
                 most[0] = max(most[0], running["now"])
-                if running["now"] == fetching.DOWNLOADS:
+                if running["now"] == rounds.TRANSFERS:
                     full.set()
             assert full.wait(60)
             with lock:
@@ -158,7 +158,27 @@ def test_no_more_than_a_few_files_are_downloaded_at_a_time(
 
     def fetched(rank: ThreadRank) -> list[str]:
         watched: Any = Watched()
-        return fetch(watched, rank, KEY, find_node(rank, tmp_path / "node"), files)
+        return fetch(watched, rank, KEY, find_node(rank, tmp_path / "node"), files).doubts
 
     assert run_threads(fetched, 1) == [[""]]
-    assert most == [fetching.DOWNLOADS]
+    assert most == [rounds.TRANSFERS]
+
+
+def test_a_file_comes_from_the_nodes_own_disk_where_that_has_it_as_it_should_be(
+    store: ObjectStore, tmp_path: Path
+) -> None:
+    local = open_store(StorageSpec(uri=f"file://{tmp_path}/local"))
+    files = [(3, stored(name, b"content")) for name in ("here", "damaged", "elsewhere")]
+    for owner, file in files[1:]:
+        store.write(KEY.rank_file(owner, file.name), b"content")
+    local.write(KEY.rank_file(3, "here"), b"content")
+    local.write(KEY.rank_file(3, "damaged"), b"contenT")
+    node = tmp_path / "node"
+
+    def fetched(rank: ThreadRank) -> Fetched:
+        return fetch(store, rank, KEY, find_node(rank, node), files, local=local)
+
+    [told] = run_threads(fetched, 1)
+
+    assert told == Fetched([""], local_bytes=7, stored_bytes=14)
+    assert {path.read_bytes() for path in (node / "rank-00003").iterdir()} == {b"content"}

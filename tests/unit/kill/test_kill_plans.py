@@ -28,7 +28,10 @@ seeds = st.integers(0, 2**32)
 def attempts_of(seed: int, *, jobs: int = 1) -> list[list[Attempt]]:
     source = random.Random(seed)
     deck = Deck(source)
-    return [seeded_attempts(source, deck, kills=KILLS) for _ in range(jobs)]
+    return [
+        seeded_attempts(source, deck, kills=KILLS, on_node=number % 2 == 1)
+        for number in range(jobs)
+    ]
 
 
 @given(seed=seeds)
