@@ -18,6 +18,8 @@ _PATTERNS = {
 }
 """In words, where everybody knows what is meant; other patterns are told as they are."""
 
+_SHORT_LIVED_VOLUMES = frozenset({"emptyDir", "ephemeral"})
+
 _TYPES = {
     "integer": "an integer",
     "number": "a number",
@@ -49,6 +51,8 @@ def _missing(node: Node | None) -> str:
 
 def _unknown(parent: Node, key: str) -> str:
     known = list(parent.get("properties", {}))
+    if key in _SHORT_LIVED_VOLUMES and "hostPath" in known:
+        return f"dies with its pod, and what lies there must not; give {' or '.join(known)}"
     plain = {name.lower(): name for name in known}
     close = get_close_matches(key.lower().replace("_", ""), list(plain), n=1)
     if close:

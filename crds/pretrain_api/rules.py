@@ -145,6 +145,14 @@ UNION_RULES: tuple[CelRule, ...] = (
             }
         ),
     ),
+    CelRule(
+        path="spec.checkpoint.localVolume",
+        rule="has(self.hostPath) != has(self.persistentVolumeClaim)",
+        message="give hostPath or persistentVolumeClaim, and not both; other volumes do not "
+        "outlive their pod",
+        accepted=Example(fragment("checkpoint.localVolume.hostPath.path", "/var/lib/pretrain")),
+        refused=Example(fragment("checkpoint", {"localVolume": {}})),
+    ),
     _at_most_one(("tokenizer",), {"uri": "tokenizers/mine", "train": {}}),
     _at_most_one(("objective",), {"mlm": {}, "clm": {}}),
     _at_most_one(("training",), {"maxSteps": 100, "epochs": 1.5}),

@@ -10,6 +10,29 @@ from pretrain_api.base import ApiModel, Label, ObjectName, Positive, Seconds, Ur
 from pretrain_api.reports import Cause
 
 
+class HostPathSpec(ApiModel):
+    """A directory of the node's own."""
+
+    path: Annotated[str, Field(max_length=4096, pattern=r"^/.+$")] = Field(
+        description="It must be there on each node, and user 65532 must be able to write to it."
+    )
+
+
+class ClaimSpec(ApiModel):
+    """A PersistentVolumeClaim of the job's namespace."""
+
+    claim_name: ObjectName = Field(
+        description="Several workers need a claim that all of them can mount (ReadWriteMany)."
+    )
+
+
+class LocalVolumeSpec(ApiModel):
+    """A volume that outlives its pod, one of core/v1; emptyDir and ephemeral ones do not."""
+
+    host_path: HostPathSpec | None = Field(None, description="A directory of the node.")
+    persistent_volume_claim: ClaimSpec | None = Field(None, description="A claim.")
+
+
 class CheckpointSpec(ApiModel):
     """When a checkpoint is saved and which are kept."""
 
@@ -26,6 +49,11 @@ class CheckpointSpec(ApiModel):
     uri: Uri | None = Field(None, description="checkpoints/ under the storage when left out.")
     on_preemption: Literal["save", "ignore"] = Field(
         "save", description="What a worker does that is asked to stop."
+    )
+    local_volume: LocalVolumeSpec | None = Field(
+        None,
+        description="Where each rank's newest files stay on its node, before they are uploaded "
+        "and for the next attempt; nothing stays when left out.",
     )
 
 

@@ -47,7 +47,25 @@ def storage_has_one_identity(spec: PretrainJobSpec) -> Iterator[Problem]:
         )
 
 
-RULES = (uris_are_readable, storage_is_absolute, storage_has_one_identity)
+def local_volume_is_one(spec: PretrainJobSpec) -> Iterator[Problem]:
+    """Refuse a place for local copies that is none, or two."""
+    volume = spec.checkpoint.local_volume
+    if volume is None:
+        return
+    if (volume.host_path is None) == (volume.persistent_volume_claim is None):
+        yield Problem(
+            ("checkpoint", "localVolume"),
+            "give hostPath or persistentVolumeClaim, and not both; other volumes do not outlive "
+            "their pod",
+        )
+    elif volume.host_path and ".." in volume.host_path.path.split("/"):
+        yield Problem(
+            ("checkpoint", "localVolume", "hostPath", "path"),
+            f'"{volume.host_path.path}" climbs out of its place with ".."',
+        )
+
+
+RULES = (uris_are_readable, storage_is_absolute, storage_has_one_identity, local_volume_is_one)
 
 
 def _uris(spec: PretrainJobSpec) -> Iterator[tuple[Path, str]]:

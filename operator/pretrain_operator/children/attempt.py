@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pretrain_api.job import PretrainJob
 from pretrain_api.reports import StageName
+from pretrain_api.spec.lifecycle import LocalVolumeSpec
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_api.timesheet import EarlierAttempts
 
@@ -66,6 +67,11 @@ class Attempt:
     def uses_host_network(self) -> bool:
         """Whether the pods share their nodes' network."""
         return self.stage == "train" and self.job.spec.workers.network.host_network
+
+    @property
+    def local_volume(self) -> LocalVolumeSpec | None:
+        """Where the pods leave checkpoints for the next attempt; only training's do."""
+        return self.job.spec.checkpoint.local_volume if self.stage == "train" else None
 
     @property
     def rendezvous_port(self) -> int:

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from pretrain_api.reports import (
+    LOCAL_CHECKPOINTS_ENV,
     NODE_ENV,
     PROGRESS_FILE_ENV,
     PROGRESS_PORT_ENV,
@@ -14,7 +15,11 @@ from pretrain_api.reports import (
 from pretrain_api.spec.storage import StorageSpec
 
 from pretrain_operator.children.attempt import Attempt
-from pretrain_operator.children.volumes import CA_FILE, TEMPORARY_PATH
+from pretrain_operator.children.volumes import (
+    CA_FILE,
+    LOCAL_CHECKPOINTS_PATH,
+    TEMPORARY_PATH,
+)
 
 TERMINATION_LOG_PATH = "/dev/termination-log"
 
@@ -74,7 +79,9 @@ def credentials(storage: StorageSpec) -> list[dict[str, dict[str, str]]]:
 
 def _training(attempt: Attempt) -> dict[str, str]:
     """A pod template may set NCCL's and libfabric's own names otherwise."""
-    return {**_TRAINING, **_NCCL[attempt.job.spec.workers.network.nccl_profile]}
+    nccl = _NCCL[attempt.job.spec.workers.network.nccl_profile]
+    local = {LOCAL_CHECKPOINTS_ENV: LOCAL_CHECKPOINTS_PATH} if attempt.local_volume else {}
+    return {**_TRAINING, **nccl, **local}
 
 
 def _storage(storage: StorageSpec) -> dict[str, str]:

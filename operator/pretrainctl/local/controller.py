@@ -225,6 +225,7 @@ class Controller:
             config_maps={key: child["data"] for key, child in self.config_maps.items()},
             caller=self._caller,
             marks={WORKDIR_MARK: str(self._workdir.root), POD_MARK: name},
+            local_checkpoints=self._workdir.local_checkpoints,
         )
 
     def _hosts(self) -> dict[str, str]:

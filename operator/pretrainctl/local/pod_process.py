@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pretrain_api.reports import PROGRESS_FILE_ENV, TERMINATION_LOG_ENV
+from pretrain_operator.children.volumes import LOCAL_CHECKPOINTS
 
 from pretrainctl.errors import InvalidError
 
@@ -37,7 +38,10 @@ _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 
 @dataclass(frozen=True)
 class PodContext:
-    """What a pod is given beside its template."""
+    """What a pod is given beside its template.
+
+    `local_checkpoints` stands for the volume on which training leaves its newest checkpoints.
+    """
 
     name: str
     index: int
@@ -48,6 +52,7 @@ class PodContext:
     config_maps: Mapping[str, Mapping[str, str]]
     caller: Mapping[str, str]
     marks: Mapping[str, str]
+    local_checkpoints: Path
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,7 @@ def build_pod_process(spec: Mapping[str, Any], context: PodContext) -> PodProces
         mounts[mount["mountPath"].rstrip("/")] = place / mount.get("subPath", "")
         files |= _files(volumes[mount["name"]], place, context)
     own = [place for place in mounts.values() if context.directory in place.parents]
+    kept = [place for place in mounts.values() if place == context.local_checkpoints]
     scratch = [place for place in own[1:] if not any(place in path.parents for path in files)]
     env = _environment(container, mounts, context)
     command = [*container.get("command", ()), *container.get("args", ())]
@@ -83,7 +89,7 @@ def build_pod_process(spec: Mapping[str, Any], context: PodContext) -> PodProces
         # the program is this machine's, also where it lies under a path that a pod mounts
         argv=(*words[:1], *(map_path(word, mounts) for word in words[1:])),
         env=env,
-        directories=(context.directory, context.temporary, *own[1:]),
+        directories=(context.directory, context.temporary, *own[1:], *kept),
         scratch=(context.temporary, *scratch),
         marks=context.marks,
         files=files,
@@ -106,6 +112,8 @@ def map_path(text: str, mounts: Mapping[str, Path]) -> str:
 
 
 def _place(volume: Mapping[str, Any], mount_path: str, context: PodContext) -> Path:
+    if volume["name"] == LOCAL_CHECKPOINTS:
+        return context.local_checkpoints
     if "hostPath" in volume:
         return Path(volume["hostPath"]["path"])
     if mount_path == "/tmp":  # noqa: S108 - the pod's, not this machine's

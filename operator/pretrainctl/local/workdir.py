@@ -5,7 +5,8 @@ DIR/pretrainjob.yaml   the job with its status; the only thing a later run needs
 DIR/storage/           datasets, checkpoints, models (unless spec.storage says otherwise)
 DIR/export/            the finished model
 DIR/logs/POD.log       output of each pod
-DIR/.pretrainctl/      the lock, the pods' volumes (config included) and their /tmp
+DIR/.pretrainctl/      the lock, the pods' volumes (config included) and their /tmp, and what
+                       training leaves on spec.checkpoint.localVolume
 ```
 """
 
@@ -70,6 +71,11 @@ class WorkDir:
     def temporary(self) -> Path:
         """Temporary files of the pods; paths are short, as sockets may lie in it."""
         return self.private / "tmp"
+
+    @property
+    def local_checkpoints(self) -> Path:
+        """What stands for the volume of `spec.checkpoint.localVolume`, whichever it names."""
+        return self.private / "local-checkpoints"
 
     @property
     def results(self) -> Path:

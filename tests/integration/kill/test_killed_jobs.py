@@ -63,6 +63,7 @@ def test_there_are_twenty_kills_and_no_two_jobs_of_ranks_die_alike() -> None:
 def manifest(tmp_path: Path) -> Path:
     job = small_quickstart(steps=STEPS)
     job["spec"]["workers"] = {"replicas": 1, "processesPerWorker": 2}
+    job["spec"]["checkpoint"]["localVolume"] = {"hostPath": {"path": "/var/lib/pretrain"}}
     path = tmp_path / "small.yaml"
     path.write_text(yaml.safe_dump(job, allow_unicode=True))
     return with_quick_restarts(path, tmp_path / "job.yaml")

@@ -90,7 +90,13 @@ def test_timestamps_that_yaml_made_of_text_are_read() -> None:
             {"checkpoint": {"zzz": 8}},
             ("checkpoint", "zzz"),
             "is no known field; known here are everySteps, everyMinutes, keepLast, "
-            "keepEverySteps, uri, onPreemption",
+            "keepEverySteps, uri, onPreemption, localVolume",
+        ),
+        (
+            {"checkpoint": {"localVolume": {"emptyDir": {}}}},
+            ("checkpoint", "localVolume", "emptyDir"),
+            "dies with its pod, and what lies there must not; give hostPath or "
+            "persistentVolumeClaim",
         ),
         (
             {"workers": {"replicas": "2"}},

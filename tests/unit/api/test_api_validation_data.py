@@ -119,3 +119,21 @@ def test_an_endpoint_is_a_url() -> None:
 def test_a_storage_has_one_identity() -> None:
     storage = {"uri": "s3://a", "credentialsSecret": "a", "serviceAccountName": "b"}
     assert "not both" in found("storage", storage=storage)
+
+
+HOST_PATH = {"path": "/var/lib/pretrain"}
+
+
+@pytest.mark.parametrize(
+    "volume", [{}, {"hostPath": HOST_PATH, "persistentVolumeClaim": {"claimName": "kept"}}]
+)
+def test_checkpoints_are_left_on_one_volume_that_outlives_its_pod(volume: dict[str, Any]) -> None:
+    path = ("checkpoint", "localVolume")
+    assert "hostPath or persistentVolumeClaim" in found(*path, checkpoint={"localVolume": volume})
+    assert problems(checkpoint={"localVolume": {"hostPath": HOST_PATH}}) == []
+
+
+def test_a_directory_of_the_node_is_where_it_says() -> None:
+    volume = {"hostPath": {"path": "/var/../etc"}}
+    path = ("checkpoint", "localVolume", "hostPath", "path")
+    assert "climbs out" in found(*path, checkpoint={"localVolume": volume})

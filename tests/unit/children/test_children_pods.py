@@ -9,7 +9,12 @@ from pretrain_operator.children import render
 from pretrain_operator.children.pod_template import merge_template
 from pretrain_operator.children.resources import with_defaults
 from pretrain_operator.children.template_rules import template_problems
-from pretrain_operator.children.volumes import SHARED_MEMORY_PATH, TEMPORARY_PATH
+from pretrain_operator.children.volumes import (
+    LOCAL_CHECKPOINTS,
+    LOCAL_CHECKPOINTS_PATH,
+    SHARED_MEMORY_PATH,
+    TEMPORARY_PATH,
+)
 from pretrain_operator.observed import Manifest, Settings
 from pretrain_testing.plan_simulator import make_job
 
@@ -85,6 +90,36 @@ def test_a_profile_names_the_network_of_nccl_unless_the_template_does(
     assert "NCCL_NET" not in environment_of(pods_of(workers=workers)["evaluate"])
     by_hand = pods_of(workers={**workers, "podTemplate": template})["train"]
     assert environment_of(by_hand)["NCCL_NET"] == NCCL_NET_BY_HAND["value"]
+
+
+@pytest.mark.parametrize(
+    ("volume", "source"),
+    [
+        ({"hostPath": {"path": "/kept"}}, {"hostPath": {"path": "/kept", "type": "Directory"}}),
+        (
+            {"persistentVolumeClaim": {"claimName": "kept"}},
+            {"persistentVolumeClaim": {"claimName": "kept"}},
+        ),
+    ],
+    ids=["node", "claim"],
+)
+def test_workers_alone_mount_the_volume_on_which_checkpoints_are_left(
+    volume: dict[str, Any], source: dict[str, Any]
+) -> None:
+    pods = pods_of(checkpoint={"localVolume": volume})
+
+    mounting = {stage for stage, pod in pods.items() if volume_of(pod, LOCAL_CHECKPOINTS)}
+    assert mounting == {"train"}
+    assert volume_of(pods["train"], LOCAL_CHECKPOINTS) == {"name": LOCAL_CHECKPOINTS, **source}
+    mounts = {m["name"]: m["mountPath"] for m in pods["train"]["containers"][0]["volumeMounts"]}
+    place = environment_of(pods["train"])["PRETRAIN_LOCAL_CHECKPOINTS"]
+    assert mounts[LOCAL_CHECKPOINTS] == place == LOCAL_CHECKPOINTS_PATH
+    assert "PRETRAIN_LOCAL_CHECKPOINTS" not in environment_of(pods_of()["train"])
+
+
+def volume_of(pod: Manifest, name: str) -> dict[str, Any]:
+    """A pod's volume of a name, empty if there is none."""
+    return next((volume for volume in pod["volumes"] if volume["name"] == name), {})
 
 
 def test_every_pod_is_restricted() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pretrain_operator.children.volumes import LOCAL_CHECKPOINTS, LOCAL_CHECKPOINTS_PATH
 from pretrainctl.errors import InvalidError
 from pretrainctl.local.pod_process import (
     PodContext,
@@ -20,6 +21,7 @@ from pretrainctl.local.pod_process import (
 )
 
 POD = Path("/runs/pods/p-0")
+KEPT = Path("/runs/kept")
 
 
 def spec(**container: Any) -> dict[str, Any]:
@@ -55,6 +57,7 @@ def build(template: dict[str, Any], *, caller: dict[str, str] | None = None) -> 
         config_maps={"settings": {"config.json": "{}"}},
         caller=caller or {},
         marks={"MARK": "here"},
+        local_checkpoints=KEPT,
     )
     return build_pod_process(template, context)
 
@@ -89,6 +92,20 @@ def test_a_host_path_is_itself_and_never_made_or_removed() -> None:
     process = build(template)
     assert process.argv[-1] == "/data/corpus/a.txt"
     assert Path("/data/corpus") not in {*process.directories, *process.scratch}
+
+
+@pytest.mark.parametrize("source", ["hostPath", "persistentVolumeClaim"])
+def test_local_checkpoints_lie_in_a_directory_of_the_run_that_is_made_and_never_removed(
+    source: str,
+) -> None:
+    template = spec(env=[{"name": "PLACE", "value": LOCAL_CHECKPOINTS_PATH}])
+    template["volumes"].append({"name": LOCAL_CHECKPOINTS, source: {"path": "/data"}})
+    mount = {"name": LOCAL_CHECKPOINTS, "mountPath": LOCAL_CHECKPOINTS_PATH}
+    template["containers"][0]["volumeMounts"].append(mount)
+    process = build(template)
+    assert process.env["PLACE"] == str(KEPT)
+    assert KEPT in process.directories
+    assert KEPT not in process.scratch
 
 
 @pytest.mark.parametrize("kind", ["secret", "persistentVolumeClaim", "csi"])
