@@ -222,7 +222,9 @@ def _rank(directory: Path) -> None:
             vocab_size=corpus.tokens.length,
         )
         start = corpus.train.start()
-        resumption = resume(config, ranks, engine, start, scratch=scratch, failpoints=Failpoints())
+        resumption = resume(
+            config, ranks, engine, start, scratch=scratch, local=None, failpoints=Failpoints()
+        )
         figures = Figures(parameters=count_parameters(engine.model))
         training = _Training(
             ranks=ranks,
