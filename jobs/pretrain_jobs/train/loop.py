@@ -32,7 +32,7 @@ from pretrain_jobs.train.metrics import Shown, TrainingMetrics
 from pretrain_jobs.train.optimize import StepOutcome, Wishes, optimize
 from pretrain_jobs.train.pace import Pace, Stragglers, ratios
 from pretrain_jobs.train.ranks import Ranks
-from pretrain_jobs.train.saving import Saving
+from pretrain_jobs.train.saving import Saving, what_is_saved
 from pretrain_jobs.train.schedule import learning_rate
 from pretrain_jobs.train.state import LogLine, LossSum, Progress
 from pretrain_jobs.train.stopping import StopRequest
@@ -226,15 +226,12 @@ class Loop:
             yield batch
 
     def _stop(self, progress: Progress) -> None:
-        left = ""
+        result = None
         if self.save_when_stopped:
             result = self._saving.save(progress)
             self.show(progress)
-            if result.kept and result.status is None:
-                left = f", that of step {result.step} is left on the nodes"
-        latest = self.keeper.saver.latest
-        saved = f"the checkpoint of step {latest.step} is committed" if latest else "nothing saved"
-        raise PreemptedError(f"stopped by SIGTERM after step {progress.step}; {saved}{left}")
+        saved = what_is_saved(self.keeper.saver.latest, result)
+        raise PreemptedError(f"stopped by SIGTERM after step {progress.step}; {saved}")
 
     def _with_line(self, progress: Progress, line: LogLine) -> Progress:
         self._newest |= {name: line for name in self._newest if name in line}

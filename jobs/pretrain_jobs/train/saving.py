@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from pretrain_api.reports import CheckpointStatus
+
 from pretrain_jobs.checkpoint.orders import Companion
 from pretrain_jobs.checkpoint.save import SaveResult
 from pretrain_jobs.errors import InfrastructureError
@@ -110,3 +112,10 @@ class Saving:
         with self.goodput.during("checkpoint_stall"):
             yield
         self._stall += self.goodput.seconds["checkpoint_stall"] - before
+
+
+def what_is_saved(latest: CheckpointStatus | None, result: SaveResult | None) -> str:
+    """What an attempt that was stopped leaves to the next one; `result` is its last save's."""
+    if result is not None and result.status is None and result.kept:
+        return f"all files of step {result.step} are left on the nodes, not committed"
+    return f"the checkpoint of step {latest.step} is committed" if latest else "nothing saved"

@@ -14,7 +14,7 @@ CA_FILE = f"{CA_PATH}/ca.crt"
 TEMPORARY_PATH = "/tmp"  # noqa: S108 - a private emptyDir of the pod, the only writable directory
 SHARED_MEMORY_PATH = "/dev/shm"  # noqa: S108 - where NCCL and data loaders share memory
 LOCAL_CHECKPOINTS = "local-checkpoints"
-LOCAL_CHECKPOINTS_PATH = "/var/lib/pretrain-checkpoints"
+LOCAL_CHECKPOINTS_PATH = "/pretrain/checkpoints"
 OWNED_VOLUMES = frozenset({"config", "tmp", "shm", "ca", LOCAL_CHECKPOINTS})
 OWNED_MOUNTS = frozenset(
     {CONFIG_PATH, CA_PATH, TEMPORARY_PATH, SHARED_MEMORY_PATH, LOCAL_CHECKPOINTS_PATH}

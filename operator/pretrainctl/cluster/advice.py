@@ -58,7 +58,7 @@ BY_REASON: dict[str, str] = {
     ),
     MISSING_CLAIM: (
         "Make the PersistentVolumeClaim that the sentence names, or correct its name in the pod "
-        "template and apply again; the job goes on by itself."
+        "template or in checkpoint.localVolume and apply again; the job goes on by itself."
     ),
     MISSING_ACCOUNT: (
         "Make the service account that the sentence names: kubectl -n {namespace} create "

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
 from typing import Any, cast
 
 import pytest
+from pretrain_api.reports import CheckpointStatus
 from pretrain_api.spec.lifecycle import CheckpointSpec
 from pretrain_api.spec.storage import StorageSpec
 from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.generations import Generation, claim
 from pretrain_jobs.checkpoint.orders import Lineage
-from pretrain_jobs.checkpoint.save import Saver
+from pretrain_jobs.checkpoint.save import Saver, SaveResult
 from pretrain_jobs.dataset.order import Cursor
 from pretrain_jobs.errors import InfrastructureError, StorageUnavailableError
 from pretrain_jobs.storage import ObjectStore, open_store
 from pretrain_jobs.train.goodput import Goodput
 from pretrain_jobs.train.keeper import Keeper
 from pretrain_jobs.train.optimize import Wishes
-from pretrain_jobs.train.saving import Saving
+from pretrain_jobs.train.saving import Saving, what_is_saved
 from pretrain_jobs.train.state import Progress
 from pretrain_testing.thread_ranks import ThreadRank, run_threads
 from pretrain_testing.thread_writers import ThreadWriter
@@ -181,3 +183,26 @@ def test_an_attempt_that_was_replaced_hears_of_it_at_a_step_on_every_rank(
 
     assert messages == [messages[0]] * RANKS
     assert "was replaced by generation 2" in messages[0]
+
+
+AT_4 = CheckpointStatus(step=4, uri="file:///c", sha256="0", time=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("latest", "result", "told"),
+    [
+        (None, None, "nothing saved"),
+        (AT_4, None, "the checkpoint of step 4 is committed"),
+        (AT_4, SaveResult(4, AT_4, kept=True), "the checkpoint of step 4 is committed"),
+        (AT_4, SaveResult(6, None, "refused"), "the checkpoint of step 4 is committed"),
+        (
+            AT_4,
+            SaveResult(6, None, "refused", kept=True),
+            "all files of step 6 are left on the nodes, not committed",
+        ),
+    ],
+)
+def test_a_run_that_is_stopped_tells_what_the_next_attempt_finds(
+    latest: CheckpointStatus | None, result: SaveResult | None, told: str
+) -> None:
+    assert what_is_saved(latest, result) == told
