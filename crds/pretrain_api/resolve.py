@@ -36,9 +36,9 @@ def resolve(spec: PretrainJobSpec) -> PretrainJobSpec:
     that follow from it, are the dataset's to tell: see `with_steps`.
     """
     said = spec.model_dump(mode="json", by_alias=True, exclude_unset=True)
-    layered = PretrainJobSpec.model_validate(stack(said, _layers_below(spec)))
-    full = layered.model_dump(mode="json", by_alias=True)
-    return PretrainJobSpec.model_validate(stack(_without_auto(full), _derived(layered)))
+    layered = stack(said, _layers_below(spec))
+    derived = _derived(PretrainJobSpec.model_validate(layered))
+    return PretrainJobSpec.model_validate(stack(_without_auto(layered), derived))
 
 
 def with_steps(training: TrainingSpec, max_steps: int) -> TrainingSpec:
@@ -108,14 +108,13 @@ def _fitted(preset: Layer, said: TrainingSpec) -> Layer:
     return {**preset, "training": {**preset["training"], "schedule": kept}}
 
 
-def _without_auto(full: Layer) -> Layer:
-    training, workers = full["training"], full["workers"]
-    precision = None if training["precision"] == "auto" else training["precision"]
-    device = None if workers["device"] == "auto" else workers["device"]
+def _without_auto(layered: Layer) -> Layer:
+    """Leave "auto" out; other than it, no default in the model stands where a value is derived."""
+    training, workers = layered.get("training", {}), layered.get("workers", {})
     return {
-        **full,
-        "training": {**training, "precision": precision},
-        "workers": {**workers, "device": device},
+        **layered,
+        "training": {key: v for key, v in training.items() if (key, v) != ("precision", "auto")},
+        "workers": {key: v for key, v in workers.items() if (key, v) != ("device", "auto")},
     }
 
 
