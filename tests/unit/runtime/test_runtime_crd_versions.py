@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from pretrain_testing.fake_cluster import World
 from pretrain_testing.logged import logged
 from pretrain_testing.plan_simulator import SPEC
-
-
-@pytest.fixture
-def world() -> World:
-    return World()
 
 
 def test_a_crd_without_a_newer_field_makes_no_endless_writes(world: World):
