@@ -34,10 +34,11 @@ class TakenLines:
     """What was taken of a log; `take` gives each line once, however often it is read again.
 
     Lines are `TIMESTAMP TEXT`, as the kubelet stamps them (RFC 3339 with nine digits). Of a log
-    that was not read from its beginning, what lies before the first line is not wanted later.
+    that `starts_late`, what lies before the first line that was taken is not wanted later either.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, starts_late: bool = False) -> None:
+        self._starts_late = starts_late
         self._newest = datetime.min.replace(tzinfo=UTC)
         self._recent: deque[tuple[datetime, str]] = deque()
         self._again: Counter[str] = Counter()
@@ -54,7 +55,7 @@ class TakenLines:
     def read_again(self) -> None:
         """From now on lines come again from `since` on."""
         self._again = Counter(line for _, line in self._recent)
-        self._is_before_known = bool(self._again)
+        self._is_before_known = self._starts_late and bool(self._again)
 
     def take(self, line: str) -> str | None:
         """The text of a line, None when it was taken before.
@@ -71,7 +72,7 @@ class TakenLines:
             self._again[line] -= 1
             self._is_before_known = False
             return None
-        if self._is_before_known and moment <= self._newest:
+        if self._is_before_known and moment <= self._newest + OVERLAP:
             return None
         self._remember(moment, line)
         return text
@@ -99,11 +100,14 @@ class GrowingLog:
     look: Callable[[], PodFacts | None]
     note: Callable[[str], None]
     sleep: Callable[[], None]
-    _taken: TakenLines = field(default_factory=TakenLines, init=False)
+    _taken: TakenLines = field(init=False)
     _rest: str = field(default="", init=False)
     _failures: int = field(default=0, init=False)
     _patience: int = field(default=PATIENCE, init=False)
     _may_lack: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        self._taken = TakenLines(starts_late=self.tail is not None)
 
     def lines(self) -> Iterator[str]:
         """Its lines, each once; raises CommandError when no more can be had of it."""
