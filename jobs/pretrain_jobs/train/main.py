@@ -8,13 +8,12 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import torch
 from pretrain_api.reports import TERMINATION_LOG_ENV, StageResult
-from pretrain_api.spec.training import TrainingSpec
 from pretrain_api.stages import TrainStageConfig
 from transformers import PreTrainedModel
 
@@ -22,31 +21,24 @@ from pretrain_jobs.checkpoint.failpoints import Failpoints
 from pretrain_jobs.checkpoint.local_copy import local_root
 from pretrain_jobs.checkpoint.random_state import seed_random_state
 from pretrain_jobs.model.build import build_config, build_model
-from pretrain_jobs.objectives.batch import Batch
 from pretrain_jobs.objectives.tensors import check_isolation
-from pretrain_jobs.process import ProgressReporter, load_config
-from pretrain_jobs.telemetry.samples import published
+from pretrain_jobs.process import load_config
 from pretrain_jobs.train.corpus import Corpus, open_corpus
-from pretrain_jobs.train.data import Share
 from pretrain_jobs.train.devices import require_devices
-from pretrain_jobs.train.engine import build_engine
+from pretrain_jobs.train.engine import Engine, build_engine
 from pretrain_jobs.train.finish import finish
 from pretrain_jobs.train.goodput import Goodput
 from pretrain_jobs.train.heartbeat import Heartbeat
-from pretrain_jobs.train.ledger import Ledger
 from pretrain_jobs.train.lifeline import die_with_agent
-from pretrain_jobs.train.loop import Loop
-from pretrain_jobs.train.metrics import TrainingMetrics
 from pretrain_jobs.train.node import SCRATCH_ENV
-from pretrain_jobs.train.pace import Pace, Stragglers, node_name
+from pretrain_jobs.train.pace import Stragglers, node_name
 from pretrain_jobs.train.process_age import STARTED_ENV, handed_down
 from pretrain_jobs.train.ranks import Place, Ranks, process_group
 from pretrain_jobs.train.resume import Resumption, resume
+from pretrain_jobs.train.run import Run, build_loop
 from pretrain_jobs.train.schedule import with_known_steps
 from pretrain_jobs.train.stacks import told_at_signal
-from pretrain_jobs.train.stopping import ended_by_sigterm, stop_on_sigterm
-from pretrain_jobs.train.telemetry import LOG_DIR_ENV, Telemetry
-from pretrain_jobs.train.throughput import peak_operations
+from pretrain_jobs.train.stopping import ended_by_sigterm
 
 
 def main(config_path: Path) -> StageResult:
@@ -80,65 +72,23 @@ def train(
         samples_per_epoch=corpus.train.samples_per_epoch,
         sequence_length=corpus.sequence_length,
     )
-    share = Share(
-        rank=ranks.rank,
-        world_size=ranks.world_size,
-        global_batch=training.global_batch_size or 1,
-        micro_batch=training.micro_batch_size or 1,
-    )
+    run = Run(config, training, ranks, corpus, scratch, goodput)
     build = _model_builder(config, corpus)
     engine = build_engine(
         build,
         training=training,
-        share=share,
+        share=run.share,
         device=ranks.device,
         vocab_size=corpus.tokens.length,
     )
     failpoints = Failpoints.from_environment(os.environ)
-    seed_random_state(training.seed, ranks.rank)
-    start = corpus.train.start()
-    with goodput.during("restore"):
-        resumption = resume(
-            config,
-            ranks,
-            engine,
-            start,
-            scratch=scratch,
-            local=local_root(os.environ, config.job),
-            failpoints=failpoints,
-        )
-    goodput.go_on_from(resumption.progress.time_sheet, config.earlier)
+    resumption = _resumption(run, engine, failpoints)
     stragglers = Stragglers(ranks.gather(node_name(os.environ, socket.gethostname())))
     with ExitStack() as stack:
         stack.enter_context(resumption.keeper)
-        loop = Loop(
-            training=training,
-            save_when_stopped=config.checkpoint.on_preemption == "save",
-            ranks=ranks,
-            engine=engine,
-            keeper=resumption.keeper,
-            ledger=stack.enter_context(_ledger(resumption, ranks)),
-            goodput=goodput,
-            made_before=config.earlier.step if config.earlier else 0,
-            stop=stack.enter_context(stop_on_sigterm()),
-            validation=_validation(corpus, share, samples=training.evaluation.max_samples),
-            global_batch=share.global_batch,
-            samples_per_epoch=corpus.train.samples_per_epoch,
-            peak=_peak(ranks, training),
-            metrics=_metrics(
-                stack,
-                resumption,
-                training,
-                device=ranks.device,
-                goodput=goodput,
-                stragglers=stragglers,
-            ),
-            pace=Pace(ranks.rank, ranks.world_size, time.perf_counter),
-            stragglers=stragglers,
-            telemetry=_telemetry(stack, config, resumption, scratch=scratch),
-        )
+        loop = build_loop(stack, run, engine, resumption=resumption, stragglers=stragglers)
         goodput.enter("idle")
-        steps = corpus.train.steps(resumption.progress.cursor, share)
+        steps = corpus.train.steps(resumption.progress.cursor, run.share)
         progress = loop.run(resumption.progress, steps)
         return finish(
             loop,
@@ -150,6 +100,24 @@ def train(
             scratch=scratch,
             failpoints=failpoints,
         )
+
+
+def _resumption(run: Run, engine: Engine, failpoints: Failpoints) -> Resumption:
+    """Where the training goes on: the newest commit, or its start. A collective."""
+    seed_random_state(run.training.seed, run.ranks.rank)
+    start = run.corpus.train.start()
+    with run.goodput.during("restore"):
+        resumption = resume(
+            run.config,
+            run.ranks,
+            engine,
+            start,
+            scratch=run.scratch,
+            local=local_root(os.environ, run.config.job),
+            failpoints=failpoints,
+        )
+    run.goodput.go_on_from(resumption.progress.time_sheet, run.config.earlier)
+    return resumption
 
 
 def _model_builder(config: TrainStageConfig, corpus: Corpus) -> Callable[[], PreTrainedModel]:
@@ -166,16 +134,6 @@ def _model_builder(config: TrainStageConfig, corpus: Corpus) -> Callable[[], Pre
         return model
 
     return build
-
-
-def _validation(corpus: Corpus, share: Share, *, samples: int) -> Callable[[], Iterator[Batch]]:
-    """What gives this rank's evaluation batches anew, always the same."""
-    return lambda: corpus.validation.fixed_batches(
-        samples,
-        rank=share.rank,
-        world_size=share.world_size,
-        micro_batch=share.micro_batch,
-    )
 
 
 @contextmanager
@@ -196,62 +154,3 @@ def _announced(place: Place, directory: Path, goodput: Goodput) -> Iterator[None
             yield
         finally:
             path.unlink()
-
-
-def _peak(ranks: Ranks, training: TrainingSpec) -> float | None:
-    if ranks.device.type != "cuda":
-        return None
-    return peak_operations(torch.cuda.get_device_name(ranks.device), training.precision)
-
-
-def _ledger(resumption: Resumption, ranks: Ranks) -> Ledger:
-    generation = resumption.keeper.saver.generation
-    return Ledger.from_environment(os.environ, rank=ranks.rank, generation=generation.number)
-
-
-def _metrics(
-    stack: ExitStack,
-    resumption: Resumption,
-    training: TrainingSpec,
-    *,
-    device: torch.device,
-    goodput: Goodput,
-    stragglers: Stragglers,
-) -> TrainingMetrics:
-    """Figures of this rank for whoever scrapes its pod."""
-    metrics = TrainingMetrics(
-        resumption,
-        goodput=goodput,
-        stragglers=stragglers,
-        device=device,
-        skips_spikes=training.anomalies.spike == "skip",
-        clock=time.time,
-    )
-    stack.enter_context(published(metrics))
-    return metrics
-
-
-def _telemetry(
-    stack: ExitStack,
-    config: TrainStageConfig,
-    resumption: Resumption,
-    *,
-    scratch: Path,
-) -> Telemetry | None:
-    """Rank 0's figures; the other ranks have none."""
-    saver = resumption.keeper.saver
-    if saver.group.rank:
-        return None
-    telemetry = Telemetry(
-        _log_directory(os.environ, scratch),
-        progress=resumption.progress,
-        store=saver.store,
-        reporter=ProgressReporter("train", attempt=config.attempt),
-        tensorboard=config.training.logging.tensorboard,
-    )
-    return stack.enter_context(telemetry)
-
-
-def _log_directory(environment: Mapping[str, str], scratch: Path) -> Path:
-    directory = environment.get(LOG_DIR_ENV)
-    return Path(directory) if directory else scratch / "logs"
