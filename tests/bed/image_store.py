@@ -99,12 +99,26 @@ def renew_nodes(bed: Profile) -> list[str]:
 
 
 def _import(name: str, archive: ImageArchive) -> None:
+    """Import an image, under whose name there may be an older one.
+
+    That one keeps another name meanwhile: containerd gives the name to the new image first and
+    unpacks it then, and in between collects the layers that both have as nobody's.
+    """
     start = time.monotonic()
+    replaced = f"{archive.name}-replaced"
+    if archive.name in _images(name):
+        ctr(name, "images", "tag", "--force", archive.name, replaced)
     ctr(name, "images", "import", str(archive.path))
-    if archive.name not in ctr(name, "images", "list", "--quiet").split():
+    if archive.name not in (images := _images(name)):
         raise BedError(f"{archive.path} holds no image {archive.name}")
+    if replaced in images:
+        ctr(name, "images", "remove", replaced)
     seconds = time.monotonic() - start
     print(f"  {archive.name} into {name}: {seconds:.1f} s", file=sys.stderr)
+
+
+def _images(name: str) -> list[str]:
+    return ctr(name, "images", "list", "--quiet").split()
 
 
 def _collect_garbage() -> None:
