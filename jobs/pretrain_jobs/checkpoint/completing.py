@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from pretrain_jobs.checkpoint.committing import status_of, write_hint
-from pretrain_jobs.checkpoint.generations import Generation
+from pretrain_jobs.checkpoint.generations import Generation, require_newest
 from pretrain_jobs.checkpoint.layout import LATEST, STEPS, Listed, group_keys
 from pretrain_jobs.checkpoint.manifest import (
     Commit,
@@ -34,13 +34,15 @@ def complete_newest(
     """Commit the newest checkpoint of this run that is whole but for COMMIT, if it is the newest.
 
     Only what attempts before this one stored counts, and only above the last step that was ever
-    committed: below it a missing COMMIT was taken away. Nothing here can fail an attempt, which
-    would then go on from an older commit.
+    committed: below it a missing COMMIT was taken away. An attempt that was replaced meanwhile
+    commits nothing: the newer one may have, and may be deleting by now what it superseded. Nothing
+    here can fail an attempt, which would then go on from an older commit.
     """
     try:
         commit = _newest_whole(store, generation, lineage, now)
         if commit is None:
             return
+        require_newest(store, generation)
         store.write(commit.key.commit, encode(commit), if_absent=True)
         write_hint(store, status_of(store, commit))
     except AlreadyExistsError:

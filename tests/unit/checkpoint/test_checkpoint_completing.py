@@ -23,7 +23,11 @@ NEXT = Generation(2, "2" * 32)
 
 @pytest.fixture
 def store(tmp_path: Path) -> ObjectStore:
-    return open_store(StorageSpec(uri=(tmp_path / "checkpoints").as_uri()))
+    """A store in which the attempt of now is the newest."""
+    store = open_store(StorageSpec(uri=(tmp_path / "checkpoints").as_uri()))
+    for name in ("1" * 32, NEXT.attempt):
+        claim(store, attempt=name, lineage="own")
+    return store
 
 
 def candidates(store: ObjectStore) -> tuple[Commit, ...]:
@@ -83,6 +87,12 @@ def test_what_an_attempt_of_now_or_later_stores_is_its_own_to_commit(store: Obje
     assert complete(store) == []
 
 
+def test_an_attempt_that_was_replaced_commits_nothing_in_anothers_place(store: ObjectStore) -> None:
+    store_checkpoint(store, 200, committed=False)
+    claim(store, attempt="3" * 32, lineage="own")
+    assert complete(store) == []
+
+
 def test_another_runs_checkpoint_is_left_alone(store: ObjectStore) -> None:
     store_checkpoint(store, 200, lineage="other", committed=False)
     assert complete(store) == []
@@ -126,8 +136,6 @@ def test_what_was_given_up_stays_given_up_and_an_older_one_is_committed(store: O
 def test_a_save_withdrawn_by_an_attempt_that_is_replaced_stays_out(store: ObjectStore) -> None:
     """The newer attempt may have seen its files before they went."""
     key = store_checkpoint(store, 200, generation=1, committed=False).key
-    for name in ("1" * 32, NEXT.attempt):
-        claim(store, attempt=name, lineage="own")
 
     withdraw_checkpoint(store, key, Failpoints(), now=NOW)
 
