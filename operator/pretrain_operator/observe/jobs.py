@@ -14,7 +14,7 @@ from pretrain_operator.children.names import GENERATION_ANNOTATION
 from pretrain_operator.observe.events import FailedCreate
 from pretrain_operator.observe.identity import Identity
 from pretrain_operator.observe.pods import PodFacts
-from pretrain_operator.observe.raw import Raw, find_condition, is_true, moment, part
+from pretrain_operator.observe.raw import Raw, entries, is_true, moment, part
 from pretrain_operator.observed import JobCondition, Observed, ObservedJob, ObservedPod, Refusal
 
 _CONDITIONS: tuple[JobCondition, ...] = (
@@ -83,8 +83,7 @@ def _job(
     raw: Raw, identity: Identity, pods: list[PodFacts], failed_creates: Iterable[FailedCreate]
 ) -> ObservedJob:
     metadata, status = part(raw, "metadata"), part(raw, "status")
-    condition = next((c for c in _CONDITIONS if is_true(find_condition(status, c))), None)
-    told: Raw = (find_condition(status, condition) if condition else None) or {}
+    condition, told = _condition(status)
     mine = [facts for facts in pods if facts.child == metadata["name"]]
     return ObservedJob(
         name=str(metadata["name"]),
@@ -104,6 +103,14 @@ def _job(
         pods=tuple(_pods(mine)),
         pods_refused=_refused(str(metadata.get("uid", "")), mine, failed_creates),
     )
+
+
+def _condition(status: Raw) -> tuple[JobCondition | None, Raw]:
+    """The condition that counts of those that hold, and what it tells."""
+    holding = {
+        entry.get("type"): entry for entry in entries(status, "conditions") if is_true(entry)
+    }
+    return next(((name, holding[name]) for name in _CONDITIONS if name in holding), (None, {}))
 
 
 def _generation(metadata: Raw) -> int | None:

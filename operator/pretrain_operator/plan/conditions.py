@@ -75,17 +75,25 @@ def with_conditions(draft: Draft, *, generation: int, now: datetime) -> Draft:
 def _condition(
     status: PretrainJobStatus, name: ConditionType, told: _Told, *, generation: int, now: datetime
 ) -> Condition:
-    value, reason, message = told
+    value, reason, text = told
+    message = text[:MESSAGE_LIMIT]
     before = find_condition(status, name)
     unchanged = before is not None and before.status == value
+    if before and unchanged and _tells(before) == (reason, message, generation):
+        return before
     return Condition(
         type=name,
         status=value,
         reason=reason,
-        message=message[:MESSAGE_LIMIT],
+        message=message,
         observed_generation=generation,
         last_transition_time=before.last_transition_time if before and unchanged else now,
     )
+
+
+def _tells(condition: Condition) -> tuple[str, str, int]:
+    """What it tells beside its status."""
+    return condition.reason, condition.message, condition.observed_generation
 
 
 def _accepted(draft: Draft) -> _Told:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -104,11 +105,15 @@ class Draft:
     verdict: Verdict | None = None
 
     def with_status(self, **changes: Any) -> Draft:
-        """The draft with some fields of its status replaced."""
+        """The draft with some fields of its status replaced; itself where they are so already."""
+        if _holds(self.status, changes):
+            return self
         return replace(self, status=self.status.model_copy(update=changes))
 
     def with_stage(self, name: StageName, **changes: Any) -> Draft:
-        """The draft with some fields of one stage's status replaced."""
+        """The draft with some fields of one stage's status replaced, or itself, likewise."""
+        if _holds(self.stage(name), changes):
+            return self
         stages = [
             stage.model_copy(update=changes) if stage.name == name else stage
             for stage in self.status.stages
@@ -145,3 +150,7 @@ class Draft:
     def stage(self, name: StageName) -> StageStatus:
         """The status of one stage."""
         return next(stage for stage in self.status.stages if stage.name == name)
+
+
+def _holds(model: PretrainJobStatus | StageStatus, values: Mapping[str, Any]) -> bool:
+    return all(getattr(model, name) == value for name, value in values.items())

@@ -316,3 +316,13 @@ def test_a_job_that_is_being_deleted_is_left_alone() -> None:
     assert made.delete == ()
     assert made.events == ()
     assert made.status == sim.job.status
+
+
+def test_a_plan_that_finds_nothing_new_keeps_the_stages_and_conditions_that_there_are() -> None:
+    sim = training()
+    before = sim.job.status
+
+    status = sim.plan().status
+
+    for old, new in ((before.conditions, status.conditions), (before.stages, status.stages)):
+        assert list(map(id, new)) == list(map(id, old))
