@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from statistics import median
 from typing import Any
 
 from bed.cluster import Bed
@@ -24,6 +25,7 @@ from benchmarks.load.readings import (
     peak_megabytes,
     requests_by_verb,
     wait_until_still,
+    yardstick_ms,
 )
 from benchmarks.load.stages import load_stages
 
@@ -33,6 +35,7 @@ RUN_SECONDS = 3.0
 
 _JOBS_A_NODE = 16
 _LOOK_SECONDS = 0.1
+_YARDSTICK_SECONDS = 10.0
 _ENVIRONMENT = {
     "PRETRAIN_OPERATOR_NAMESPACES": "",
     "PRETRAIN_OPERATOR_POLL_SECONDS": "",
@@ -90,12 +93,19 @@ def _operator(bed: Bed) -> Iterator[OperatorProcess]:
             operator.kill()
 
 
-def _wait_until_complete(followed: Followed, operator: OperatorProcess) -> None:
+def _wait_until_complete(followed: Followed, operator: OperatorProcess) -> list[float]:
+    """Yardsticks that were taken every few seconds meanwhile."""
+    yardsticks = [yardstick_ms()]
+    due = time.monotonic() + _YARDSTICK_SECONDS
     while not followed.all_complete():
         if operator.process.poll() is not None:
             last = operator.logged().splitlines()[-1:]
             raise LoadFailedError(f"the operator ended {operator.process.returncode}: {last}")
+        if time.monotonic() > due:
+            yardsticks.append(yardstick_ms())
+            due = time.monotonic() + _YARDSTICK_SECONDS
         time.sleep(_LOOK_SECONDS)
+    return yardsticks
 
 
 def _run(load: Load, operator: OperatorProcess) -> dict[str, Any]:
@@ -106,7 +116,7 @@ def _run(load: Load, operator: OperatorProcess) -> dict[str, Any]:
     with cpu_of_parts(PROFILE) as parts:
         followed = load.follow()
         creating = load.create()
-        _wait_until_complete(followed, operator)
+        yardstick = median(_wait_until_complete(followed, operator))
         complete = time.monotonic() - started
         wait_until_still(pid)
         cpu = cpu_seconds(pid) - before
@@ -121,6 +131,8 @@ def _run(load: Load, operator: OperatorProcess) -> dict[str, Any]:
         "complete_seconds": complete,
         "cpu_ms_per_job": 1000 * cpu / load.jobs,
         "cpu_ms_per_job_and_stage": 1000 * cpu / turns,
+        "cpu_yardstick_ms": yardstick,
+        "cpu_yardsticks_per_job_and_stage": 1000 * cpu / turns / yardstick,
         "peak_rss_mb": peak,
         "requests_per_job_and_stage": (sum(requests.values()) - asked) / turns,
         **{f"requests: {name}": count / turns for name, count in requests.items()},

@@ -33,6 +33,18 @@ def cpu_seconds(pid: int) -> float:
     return times.user + times.system
 
 
+def yardstick_ms() -> float:
+    """CPU-milliseconds that a loop of a million additions takes here and now.
+
+    The same code costs several times as much on a slow machine, or beside a neighbour on the same
+    core; divided by this, figures of two runs can be compared.
+    """
+    before, total = time.thread_time(), 0
+    for number in range(1_000_000):
+        total += number
+    return 1000 * (time.thread_time() - before)
+
+
 def peak_megabytes(pid: int) -> float:
     """The most memory that a process ever had resident (VmHWM), in units of 2^20 bytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
