@@ -58,7 +58,7 @@ def serve(
     writer = RankWriter(
         open_store(storage, uri), clock=lambda: datetime.now(UTC), rank_process=rank_process
     )
-    beside = ThreadPoolExecutor(1, initializer=_yield_to_training)
+    beside = ThreadPoolExecutor(1, initializer=yield_to_training)
     with beside, suppress(EOFError, ConnectionError):
         while True:
             order: Order | GiveUp = connection.recv()
@@ -86,10 +86,15 @@ def _gave_up(connection: Connection, seconds: float) -> bool:
     return True
 
 
-def _yield_to_training() -> None:
-    """Lower this thread's priority; Linux alone has one for each thread."""
+def yield_to_training() -> None:
+    """Lower this thread's priority; Linux alone has one for each thread.
+
+    Where all of training runs at a lower one already it stays, as only root may raise it.
+    """
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        thread = threading.get_native_id()
+        own = os.getpriority(os.PRIO_PROCESS, thread)
+        os.setpriority(os.PRIO_PROCESS, thread, max(own, NICENESS))
 
 
 if __name__ == "__main__":
