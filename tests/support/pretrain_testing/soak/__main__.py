@@ -19,6 +19,9 @@ from pretrain_testing.soak.run import Soak
 
 REPORT = Path("build/soak.json")
 LEDGERS = Path("build/soak/ledgers")
+WIDTH = 120
+"""Columns that the tables take at least, where they go into a file too."""
+
 MINUTES, EVERY_SECONDS = 30.0, 120.0
 
 
@@ -27,7 +30,7 @@ def main() -> int:
     options = _parse()
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
     again = f"make soak MINUTES={options.minutes:g} EVERY={options.every:g} SEED={seed}"
-    console = Console()
+    console = Console(width=max(WIDTH, Console().width))
     seconds = 60 * options.minutes
     plan = planned(seed=seed, seconds=seconds, every=options.every)
     console.print(f"{len(plan)} kills in {options.minutes:g} minutes; again: {again}")

@@ -22,7 +22,7 @@ CORES = 0.4
 """Of each worker once its attempt has a commit, so that the rest of the bed has room."""
 
 LEDGERS = "/tmp"  # noqa: S108 - the pod's own
-"""Where ranks keep their ledgers: a volume of the pod, which is a folder of this machine."""
+"""Where ranks write their ledgers: a volume of the pod, which is a folder of this machine."""
 
 SITE = f"""
 import os

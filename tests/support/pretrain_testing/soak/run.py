@@ -34,7 +34,7 @@ _POLL_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Soak:
-    """A plan on a bed, and how long to watch; ledgers are kept in a folder on the bed's disk."""
+    """A plan on a bed, how long to watch, and a folder for the ranks' ledgers."""
 
     bed: Bed
     plan: Sequence[Kill]

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import http.client
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import psutil
 from bed.breakage import processes_of_pod
@@ -46,8 +47,8 @@ Manifest = dict[str, Any]
 class Watch:
     """Looks at the bed's operator and at the one job of a namespace.
 
-    `begun` is a moment of `time.monotonic`; ledgers are kept as links in a folder on the disk that
-    the pods' volumes are on, so that they stay when the pods go.
+    `begun` is a moment of `time.monotonic`. Ledgers are kept open, so that they can be read when
+    their pods are gone, and copied into a folder in the end.
     """
 
     bed: Bed
@@ -55,6 +56,7 @@ class Watch:
     begun: float
     ledgers: Path
     seen: Seen = field(default_factory=Seen)
+    kept: dict[str, BinaryIO] = field(default_factory=dict)
 
     @contextmanager
     def running(self) -> Iterator[Seen]:
@@ -63,7 +65,7 @@ class Watch:
         ended = threading.Event()
         threads = [
             threading.Thread(target=_repeat, args=(look, pause, ended), daemon=True)
-            for look, pause in ((self._look, LOOK_SECONDS), (self._link_ledgers, LEDGER_SECONDS))
+            for look, pause in ((self._look, LOOK_SECONDS), (self.keep_ledgers, LEDGER_SECONDS))
         ]
         for thread in threads:
             thread.start()
@@ -73,6 +75,7 @@ class Watch:
             ended.set()
             for thread in threads:
                 thread.join()
+            self.copy_ledgers()
 
     def _look(self) -> None:
         for pod in BedOperator(self.bed).pods():
@@ -121,11 +124,19 @@ class Watch:
         node, uid = pod["spec"]["nodeName"], pod["metadata"]["uid"]
         return self.bed.profile.state / f"kubelet-{node}" / _TEMPORARY.format(uid)
 
-    def _link_ledgers(self) -> None:
+    def keep_ledgers(self) -> None:
+        """Open those that have come since."""
         pattern = f"kubelet-*/{_TEMPORARY.format('*')}/generation-*-rank-*.jsonl"
         for path in self.bed.profile.state.glob(pattern):
-            with suppress(FileExistsError, FileNotFoundError):
-                os.link(path, self.ledgers / path.name)
+            if path.name not in self.kept:
+                with suppress(FileNotFoundError):
+                    self.kept[path.name] = path.open("rb")
+
+    def copy_ledgers(self) -> None:
+        """Copy all of them as they were left, those that are deleted too."""
+        for name, stream in self.kept.items():
+            with stream, (self.ledgers / name).open("wb") as copy:
+                shutil.copyfileobj(stream, copy)
 
     def _items(self, what: str) -> list[Manifest]:
         items: list[Manifest] = self.bed.api.get(f"/api/v1/namespaces/{self.namespace}/{what}")[
