@@ -242,6 +242,15 @@ class World:
                 self.store.pods.remove(self.api.objects.pop((kind, name)))
         self.settle()
 
+    def reach_training(self, **spec: Any) -> None:
+        """Create a job and have it come to where the pods of its training run."""
+        self.create(**spec)
+        self.settle()
+        for stage in ("tokenizer", "preprocess"):
+            self.run(stage)
+            self.succeed(stage)
+        self.run("train")
+
     def run_to_the_end(self) -> None:
         """Every stage runs and succeeds at once."""
         self.settle()

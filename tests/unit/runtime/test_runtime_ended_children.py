@@ -11,12 +11,7 @@ from pretrain_testing.plan_simulator import commit
 
 
 def test_a_child_that_somebody_deletes_is_applied_once_and_nothing_else_is_written(world: World):
-    world.create()
-    world.settle()
-    for stage in ("tokenizer", "preprocess"):
-        world.run(stage)
-        world.succeed(stage)
-    world.run("train")
+    world.reach_training()
     world.wait(60)
     service = next(place for place in world.api.objects if place[0] == "Service")
     before = len(world.api.requests)
@@ -35,12 +30,7 @@ def test_a_child_that_somebody_deletes_is_applied_once_and_nothing_else_is_writt
 def test_the_checkpoint_that_stopped_pods_have_saved_is_in_status_once_they_have_ended(
     world: World, edit: dict[str, Any], *, at_once: bool
 ):
-    world.create(workers={"replicas": 2})
-    world.settle()
-    for stage in ("tokenizer", "preprocess"):
-        world.run(stage)
-        world.succeed(stage)
-    world.run("train")
+    world.reach_training(workers={"replicas": 2})
     stopped = world.child("train")
     world.edit(**edit)
     world.settle()
@@ -59,12 +49,7 @@ def test_the_checkpoint_that_stopped_pods_have_saved_is_in_status_once_they_have
 def test_the_commits_of_a_deleted_job_are_not_those_of_the_next_of_its_name(
     world: World, *, pods_first: bool
 ):
-    world.create()
-    world.settle()
-    for stage in ("tokenizer", "preprocess"):
-        world.run(stage)
-        world.succeed(stage)
-    world.run("train")
+    world.reach_training()
     stopped = world.child("train")
     world.edit(suspend=True)
     world.settle()
@@ -82,12 +67,7 @@ def test_the_commits_of_a_deleted_job_are_not_those_of_the_next_of_its_name(
 
 
 def test_a_failed_attempt_is_told_before_its_children_go(world: World):
-    world.create()
-    world.settle()
-    for stage in ("tokenizer", "preprocess"):
-        world.run(stage)
-        world.succeed(stage)
-    world.run("train")
+    world.reach_training()
     world.api.requests.clear()
     world.fail("train", exit_code=71)
     assert world.api.requests[0] == "patch status"

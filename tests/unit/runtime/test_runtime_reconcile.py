@@ -59,12 +59,7 @@ def test_a_suspended_job_has_one_status_and_no_children(world: World):
 
 
 def test_figures_that_change_all_the_time_are_written_once_in_ten_seconds(world: World):
-    world.create()
-    world.settle()
-    for stage in ("tokenizer", "preprocess"):
-        world.run(stage)
-        world.succeed(stage)
-    world.run("train")
+    world.reach_training()
     world.wait(60)
     before = world.requests("patch status")
     for step in range(60):
@@ -74,12 +69,7 @@ def test_figures_that_change_all_the_time_are_written_once_in_ten_seconds(world:
 
 
 def test_a_figure_that_was_held_back_is_written_when_its_time_has_come(world: World):
-    world.create()
-    world.settle()
-    for stage in ("tokenizer", "preprocess"):
-        world.run(stage)
-        world.succeed(stage)
-    world.run("train")
+    world.reach_training()
     world.followed = training_at(7)
     due = world.settle()
     assert due == 10
@@ -121,12 +111,7 @@ def test_a_job_that_is_gone_takes_its_metrics_along(world: World):
 
 
 def test_a_restarted_operator_writes_no_figures_before_its_first_poll(world: World):
-    world.create()
-    world.settle()
-    for stage in ("tokenizer", "preprocess"):
-        world.run(stage)
-        world.succeed(stage)
-    world.run("train")
+    world.reach_training()
     world.followed = training_at(3)
     world.wait(20)
     before = world.requests()
