@@ -75,15 +75,8 @@ def resume(
     """
     store = open_store(config.storage, config.checkpoint_uri)
     lineage = lineage_of(config)
-    generation = _claim(store, ranks, lineage)
-    failpoints.reach("after_claim")
     copies = LocalCopies(local) if local else None
-    if copies:
-        hand_over(store, ranks, generation, copies, failpoints=failpoints)
-        failpoints.reach("after_hand_over")
-    if ranks.rank == 0:
-        complete_newest(store, generation, lineage=lineage, now=datetime.now(UTC))
-        failpoints.reach("after_completion")
+    generation = _take_over(store, ranks, lineage, copies, failpoints)
     restoration = restore(
         store,
         ranks,
@@ -125,6 +118,25 @@ def resume(
     return Resumption(
         progress, keeper, restoration.warnings, len(restoration.damaged), _source(restoration)
     )
+
+
+def _take_over(
+    store: ObjectStore,
+    ranks: Ranks,
+    lineage: str,
+    copies: LocalCopies | None,
+    failpoints: Failpoints,
+) -> Generation:
+    """Claim a generation, and commit what the last attempt left whole. A collective."""
+    generation = _claim(store, ranks, lineage)
+    failpoints.reach("after_claim")
+    if copies:
+        hand_over(store, ranks, generation, copies, failpoints=failpoints)
+        failpoints.reach("after_hand_over")
+    if ranks.rank == 0:
+        complete_newest(store, generation, lineage=lineage, now=datetime.now(UTC))
+        failpoints.reach("after_completion")
+    return generation
 
 
 def _clean(copies: LocalCopies, restoration: Restoration, generation: Generation) -> None:
