@@ -32,7 +32,7 @@ from pretrain_jobs.train.memory_kills import kills_by_memory
 from pretrain_jobs.train.node import Node, agent_command, node_number, worker_environment
 from pretrain_jobs.train.outcome import RankEnding, explain, explain_agent
 from pretrain_jobs.train.process_age import STARTED_ENV, started
-from pretrain_jobs.train.rendezvous import master_address, wait_for_master
+from pretrain_jobs.train.rendezvous import master_address, name_trouble, unreached, wait_for_master
 from pretrain_jobs.train.watchdog import Watchdog
 
 LOOK_SECONDS = 1.0
@@ -82,7 +82,7 @@ def _run(config: TrainStageConfig, config_path: Path, node: Node) -> StageResult
     finally:
         process.kill()
     if code == RENDEZVOUS_FAILED:
-        raise InfrastructureError(_unmet(config, node))
+        raise _unmet(config, node)
     endings = read_endings(node)
     out_of_memory = kills_by_memory() > killed_before
     error = explain(endings, stopped=stop.requested, out_of_memory=out_of_memory) or explain_agent(
@@ -207,9 +207,12 @@ def _cached(config: TrainStageConfig) -> StageResult:
     )
 
 
-def _unmet(config: TrainStageConfig, node: Node) -> str:
-    return (
-        f"the {config.workers.replicas} nodes did not meet at {node.master}:"
-        f"{config.rendezvous.port} within {config.rendezvous.timeout_seconds} s; see torchrun's "
-        "last lines in the log, and look at the pods that are missing"
+def _unmet(config: TrainStageConfig, node: Node) -> InfrastructureError:
+    """Why the nodes did not meet; whichever node tells first, a name that fails is named."""
+    port, seconds = config.rendezvous.port, config.rendezvous.timeout_seconds
+    if trouble := name_trouble(node.master):
+        return unreached(node.master, port, seconds, trouble)
+    return InfrastructureError(
+        f"the {config.workers.replicas} nodes did not meet at {node.master}:{port} within "
+        f"{seconds} s; see torchrun's last lines in the log, and look at the pods that are missing"
     )

@@ -53,14 +53,28 @@ def wait_for_master(
     began = told = clock()
     while trouble := _trouble(host, port):
         if clock() >= began + timeout_seconds:
-            raise InfrastructureError(
-                f"rank 0 at {host}:{port} was not reached within {timeout_seconds:g} s: {trouble}. "
-                "Look at the pod of index 0: is it running, and is its name published?"
-            )
+            raise unreached(host, port, timeout_seconds, trouble)
         if clock() >= told:
             _log.info("waiting for rank 0 at %s:%d: %s", host, port, trouble)
             told = clock() + LOG_SECONDS
         sleep(POLL_SECONDS)
+
+
+def unreached(host: str, port: int, timeout_seconds: float, trouble: str) -> InfrastructureError:
+    """What a node tells that waited in vain for rank 0, and rank 0 that nobody could find."""
+    return InfrastructureError(
+        f"rank 0 at {host}:{port} was not reached within {timeout_seconds:g} s: {trouble}. "
+        "Look at the pod of index 0: is it running, and is its name published?"
+    )
+
+
+def name_trouble(host: str) -> str:
+    """Why a name leads nowhere right now, or nothing."""
+    try:
+        socket.getaddrinfo(host, None)
+    except socket.gaierror as error:
+        return _unresolved(error)
+    return ""
 
 
 def is_loopback(host: str) -> bool:
@@ -79,6 +93,10 @@ def _trouble(host: str, port: int) -> str:
         with socket.create_connection((host, port), timeout=CONNECT_SECONDS):
             return ""
     except socket.gaierror as error:
-        return f"the name does not resolve ({error.strerror})"
+        return _unresolved(error)
     except OSError as error:
         return f"the port does not answer ({error.strerror or error})"
+
+
+def _unresolved(error: socket.gaierror) -> str:
+    return f"the name does not resolve ({error.strerror})"
