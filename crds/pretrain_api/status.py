@@ -65,18 +65,27 @@ class StageStatus(Message):
     )
 
 
+MAX_WORKER_NODES = 256
+"""Nodes of workers that status names; a larger gang's others are left out."""
+
+NodeName = Annotated[str, Field(max_length=253)]
+
+
 class WorkersStatus(Message):
     """The gang, as the scale subresource reads it."""
 
     ready: int = Field(0, description="Worker pods that are ready.")
     desired: int = Field(0, description="Worker pods that are wanted.")
     selector: str = Field("", description="Label selector of the worker pods.")
+    nodes: Annotated[list[NodeName], Field(max_length=MAX_WORKER_NODES)] = Field(
+        [], description="Nodes of the newest attempt whose workers all ran; the first by name."
+    )
 
 
 class SuspectNode(Message):
     """A node on which ranks of this job failed through no fault of the job's own."""
 
-    name: Annotated[str, Field(max_length=253)] = Field(description="The node.")
+    name: NodeName = Field(description="The node.")
     failures: int = Field(0, description="Attempts that it ended.")
     kept_out_until: AwareDatetime | None = Field(
         None, description="Until when new attempts avoid it; not kept out when left out."

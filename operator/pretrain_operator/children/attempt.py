@@ -36,8 +36,8 @@ class Attempt:
 
     `job.spec` is resolved, with absolute URIs and its storage set (`children.resolved`).
     `completions` is the number of slices of a preprocess attempt, of workers of a train attempt,
-    and 1 elsewhere. No pod is placed on a node of `avoided_nodes`. A train attempt is told of
-    `earlier` ones.
+    and 1 elsewhere. No pod is placed on a node of `avoided_nodes`; workers that leave checkpoints
+    on their nodes go rather to `last_nodes`. A train attempt is told of `earlier` ones.
     """
 
     job: PretrainJob
@@ -48,6 +48,7 @@ class Attempt:
     storage: StorageSpec
     settings: Settings
     avoided_nodes: tuple[str, ...] = ()
+    last_nodes: tuple[str, ...] = ()
     earlier: EarlierAttempts | None = None
 
     @property

@@ -8,7 +8,9 @@ from typing import Any
 from pretrain_operator.children.attempt import Attempt
 from pretrain_operator.children.names import attempt_selector
 
+HOSTNAME_LABEL = "kubernetes.io/hostname"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def pod_placement(attempt: Attempt) -> dict[str, Any]:
@@ -40,6 +42,20 @@ def away_from(nodes: Sequence[str], affinity: dict[str, Any]) -> dict[str, Any]:
     return {**affinity, "nodeAffinity": {**node_affinity, _REQUIRED: selector}}
 
 
+def back_to(nodes: Sequence[str], affinity: dict[str, Any]) -> dict[str, Any]:
+    """An affinity that prefers some nodes, beside what it prefers already.
+
+    It is weaker than nearness: to be far from each other costs ranks time at every step, a
+    checkpoint of the node's own only some at the first. The label is the one by which the kubelet
+    tells a node's name (Kubernetes: well-known labels); a node where it differs is not preferred.
+    """
+    node_affinity = affinity.get("nodeAffinity") or {}
+    known = {"key": HOSTNAME_LABEL, "operator": "In", "values": list(nodes)}
+    term = {"weight": 50, "preference": {"matchExpressions": [known]}}
+    preferred = [*(node_affinity.get(_PREFERRED) or []), term]
+    return {**affinity, "nodeAffinity": {**node_affinity, _PREFERRED: preferred}}
+
+
 def _nearness(attempt: Attempt) -> dict[str, Any]:
     """Workers of one attempt prefer one domain of the topology, such as a rack."""
     key = attempt.job.spec.scheduling.topology_key
@@ -48,4 +64,4 @@ def _nearness(attempt: Attempt) -> dict[str, Any]:
     labels = attempt_selector(attempt.job, stage=attempt.stage, attempt=attempt.number)
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": key}
     preferred = [{"weight": 100, "podAffinityTerm": term}]
-    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
+    return {"podAffinity": {_PREFERRED: preferred}}

@@ -15,7 +15,7 @@ from pretrain_operator.children.environment import (
 )
 from pretrain_operator.children.metadata import labels_of
 from pretrain_operator.children.names import CONTAINER
-from pretrain_operator.children.placement import away_from, pod_placement
+from pretrain_operator.children.placement import away_from, back_to, pod_placement
 from pretrain_operator.children.pod_template import GRACE_FIELD, merge_template
 from pretrain_operator.children.resources import container_resources
 from pretrain_operator.children.security import container_security, pod_security
@@ -42,11 +42,9 @@ def build_pod_template(attempt: Attempt) -> dict[str, Any]:
         "spec": _pod_spec(attempt),
     }
     merged = merge_template(template, _user_template(attempt.job.spec, attempt.stage))
-    if not attempt.avoided_nodes:
-        return merged
     spec = merged["spec"]
-    affinity = away_from(attempt.avoided_nodes, spec.get("affinity") or {})
-    return {**merged, "spec": {**spec, "affinity": affinity}}
+    affinity = _with_known_nodes(attempt, spec.get("affinity") or {})
+    return {**merged, "spec": {**spec, "affinity": affinity}} if affinity else merged
 
 
 def grace_seconds(spec: PretrainJobSpec, stage: StageName) -> int:
@@ -58,6 +56,15 @@ def grace_seconds(spec: PretrainJobSpec, stage: StageName) -> int:
 def _labels(attempt: Attempt) -> dict[str, str]:
     """A mesh's proxy would outlive the stage and stand between the ranks."""
     return {**labels_of(attempt), "sidecar.istio.io/inject": "false"}
+
+
+def _with_known_nodes(attempt: Attempt, affinity: dict[str, Any]) -> dict[str, Any]:
+    """An affinity with what was learnt of nodes from earlier attempts."""
+    kept_out = attempt.avoided_nodes
+    returning = [node for node in attempt.last_nodes if node not in kept_out]
+    if attempt.local_volume is not None and returning:
+        affinity = back_to(returning, affinity)
+    return away_from(kept_out, affinity) if kept_out else affinity
 
 
 def _user_template(spec: PretrainJobSpec, stage: StageName) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pretrain_api.reports import CheckpointStatus, StageProgress, TrainingStatus
-from pretrain_api.status import StageStatus, WorkersStatus
+from pretrain_api.status import MAX_WORKER_NODES, StageStatus, WorkersStatus
 
 from pretrain_operator.children.names import gang_selector
 from pretrain_operator.observed import ObservedJob
@@ -90,8 +90,18 @@ def with_workers(turn: Turn, draft: Draft) -> Draft:
         ready=sum(pod.phase == "Running" and not pod.deleting for pod in pods),
         desired=turn.job.spec.workers.replicas,
         selector=gang_selector(turn.job),
+        nodes=_nodes(attempt) or draft.status.workers.nodes,
     )
     return draft.with_status(workers=workers)
+
+
+def _nodes(attempt: ObservedJob | None) -> list[str]:
+    """Where the workers of an attempt are, once all of them run."""
+    pods = attempt.pods if attempt else ()
+    placed = {pod.index: pod.node for pod in pods if pod.phase == "Running" and not pod.deleting}
+    if attempt is None or len(placed) < attempt.completions:
+        return []
+    return sorted(filter(None, set(placed.values())))[:MAX_WORKER_NODES]
 
 
 def _rounded(training: TrainingStatus) -> TrainingStatus:

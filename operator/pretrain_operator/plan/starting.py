@@ -45,6 +45,7 @@ def attempt_to_build(
         storage=storage_of(job, turn.settings),
         settings=turn.settings,
         avoided_nodes=kept_out(draft.status, turn.now) if trains else (),
+        last_nodes=tuple(draft.status.workers.nodes) if trains else (),
         earlier=earlier_attempts(draft.status.goodput) if trains else None,
     )
 
