@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,10 +17,10 @@ from bed.profile import LOOPBACK, Profile
 Running = Callable[[Profile], "subprocess.Popen[bytes]"]
 
 
-def bed_of(state: Path) -> Profile:
+def bed_of(state: Path, name: str) -> Profile:
     """A bed of one name in one checkout; none of its ports is ever opened."""
     return Profile(
-        name="owned",
+        name=name,
         state=state,
         has_nodes=False,
         address=LOOPBACK,
@@ -30,13 +32,20 @@ def bed_of(state: Path) -> Profile:
 
 
 @pytest.fixture
-def mine(tmp_path: Path) -> Profile:
-    return bed_of(tmp_path / "mine/build/bed")
+def name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """A name of one test alone: the beds of a name are one machine's, whoever runs tests there."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return f"owned-{secrets.token_hex(8)}"
 
 
 @pytest.fixture
-def theirs(tmp_path: Path) -> Profile:
-    return bed_of(tmp_path / "theirs/build/bed")
+def mine(tmp_path: Path, name: str) -> Profile:
+    return bed_of(tmp_path / "mine/build/bed", name)
+
+
+@pytest.fixture
+def theirs(tmp_path: Path, name: str) -> Profile:
+    return bed_of(tmp_path / "theirs/build/bed", name)
 
 
 @pytest.fixture
