@@ -26,6 +26,9 @@ from pretrain_testing.cluster_storage import Prefix
 from pretrain_testing.disturbed_job import BRISK, DisturbedJob
 from pretrain_testing.killed_job import RANK
 
+pytestmark = pytest.mark.timeout(3600)
+"""It waits for two starts of the training: on a busy machine longer than a test may take."""
+
 NAME, CLAIM = "left-on-a-volume", "checkpoints"
 USER = 65532
 """Whom the images run as."""
