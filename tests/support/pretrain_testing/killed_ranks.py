@@ -94,14 +94,14 @@ def run_killed(
 def _whole_step(bed: Bed) -> int:
     """The newest step that was committed, or is whole in the store or on the node, not given up.
 
-    A start commits it.
+    A start commits it. What is given up is one save: the attempt's other ones stay what they are.
     """
-    given_up = {path.parent.name for path in bed.checkpoints.glob("step-*/*/COMMIT")}
+    given_up = {path.parts[-3:-1] for path in bed.checkpoints.glob("step-*/*/COMMIT")}
     shares = {
         (path.parts[-4], path.parts[-3], path.name)
         for place in (bed.checkpoints, bed.directory / VOLUME)
         for path in place.rglob("ranks/*.json")
-        if path.parts[-3] not in given_up
+        if path.parts[-4:-2] not in given_up
     }
     counts = Counter((step, attempt) for step, attempt, _ in shares)
     whole = [

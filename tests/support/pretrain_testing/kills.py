@@ -190,12 +190,15 @@ def seeded_attempts(
 
 
 def _dealt(source: random.Random, deck: Deck, kills: int, story: _Story) -> Iterator[Kill]:
-    """Kills in their order, as what lies in the store after those before allows."""
+    """Kills in their order, as what lies in the store after those before allows.
+
+    A writer's death is known once the next save has begun; only then may its rank die in a step.
+    """
     for left in range(kills, 0, -1):
         moment, victim = deck.deal(partial(story.allows, last=left == 1))
         rank = 0 if moment in OF_RANK_0 else source.randrange(2)
         more = source.randint(1, SAVES_EACH) if story.save == 0 else 1
-        if moment == "during_retention":
+        if moment == "during_retention" or (moment == "training" and story.save):
             more = 2
         save = 0 if moment in STARTING or moment == "before_model_manifest" else story.save + more
         kill = Kill(moment, victim, rank=rank, save=save)

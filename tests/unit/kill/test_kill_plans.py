@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,15 @@ def test_only_the_last_kill_of_an_attempt_ends_it_and_saves_ascend(seed: int) ->
         saves = [kill.save for kill in attempt if kill.save]
         assert saves == sorted(set(saves))
         assert max(saves, default=0) <= SAVES_EACH * len(attempt)
+
+
+@given(seed=seeds)
+def test_a_save_lies_between_a_writers_death_and_one_in_a_step(seed: int) -> None:
+    (attempts,) = attempts_of(seed)
+
+    for attempt in attempts:
+        for before, kill in pairwise(attempt):
+            assert kill.moment != "training" or kill.save == before.save + 2
 
 
 @given(seed=seeds)
