@@ -8,7 +8,7 @@ from typing import Any
 from pretrain_operator.children.attempt import Attempt
 from pretrain_operator.children.names import attempt_selector
 
-HOSTNAME_LABEL = "kubernetes.io/hostname"
+_HOSTNAME_LABEL = "kubernetes.io/hostname"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -50,7 +50,7 @@ def back_to(nodes: Sequence[str], affinity: dict[str, Any]) -> dict[str, Any]:
     tells a node's name (Kubernetes: well-known labels); a node where it differs is not preferred.
     """
     node_affinity = affinity.get("nodeAffinity") or {}
-    known = {"key": HOSTNAME_LABEL, "operator": "In", "values": list(nodes)}
+    known = {"key": _HOSTNAME_LABEL, "operator": "In", "values": list(nodes)}
     term = {"weight": 50, "preference": {"matchExpressions": [known]}}
     preferred = [*(node_affinity.get(_PREFERRED) or []), term]
     return {**affinity, "nodeAffinity": {**node_affinity, _PREFERRED: preferred}}

@@ -83,25 +83,19 @@ def with_final_step(draft: Draft, step: int | None) -> Draft:
 
 
 def with_workers(turn: Turn, draft: Draft) -> Draft:
-    """The gang as the scale subresource reads it."""
+    """The gang as the scale subresource reads it, and where one last ran whole."""
     attempt = turn.attempt_of(draft.stage("train"))
     pods = attempt.pods if attempt else ()
+    running = [pod for pod in pods if pod.phase == "Running" and not pod.deleting]
+    is_whole = attempt is not None and len({pod.index for pod in running}) >= attempt.completions
+    nodes = sorted({pod.node for pod in running if pod.node}) if is_whole else []
     workers = WorkersStatus(
-        ready=sum(pod.phase == "Running" and not pod.deleting for pod in pods),
+        ready=len(running),
         desired=turn.job.spec.workers.replicas,
         selector=gang_selector(turn.job),
-        nodes=_nodes(attempt) or draft.status.workers.nodes,
+        nodes=nodes[:MAX_WORKER_NODES] or draft.status.workers.nodes,
     )
     return draft.with_status(workers=workers)
-
-
-def _nodes(attempt: ObservedJob | None) -> list[str]:
-    """Where the workers of an attempt are, once all of them run."""
-    pods = attempt.pods if attempt else ()
-    placed = {pod.index: pod.node for pod in pods if pod.phase == "Running" and not pod.deleting}
-    if attempt is None or len(placed) < attempt.completions:
-        return []
-    return sorted(filter(None, set(placed.values())))[:MAX_WORKER_NODES]
 
 
 def _rounded(training: TrainingStatus) -> TrainingStatus:
